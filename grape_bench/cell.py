@@ -1,0 +1,182 @@
+"""Cell: one point of a suite, with an identity that outlives labels and defaults. Block: cells measured together."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from grape_bench.expression import canonical
+
+Dtype = Literal["float32", "bfloat16", "float16"]
+Scope = Literal["attention", "model"]
+Count = Annotated[int, Field(ge=1, le=2**31)]
+
+
+class Frozen(BaseModel):
+    """Data that is checked when made and never changed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class ModelOptions(Frozen):
+    """The one small transformer, in which only the encoding changes.
+
+    Args:
+        width: model channels C; heads: query heads H; kv_heads: key and value heads, None for as many as heads.
+        causal: a decoder; otherwise a bidirectional encoder.
+        qk_norm: normalise queries and keys before they are rotated.
+    """
+
+    width: Count = 64
+    layers: Count = 2
+    heads: Count = 4
+    kv_heads: Count | None = None
+    causal: bool = False
+    qk_norm: bool = False
+
+
+class TrainingOptions(Frozen):
+    """The recipe of one training; the defaults are those found for task C.
+
+    Args:
+        steps, batch: optimizer steps, and sequences a step.
+        lr: peak learning rate, reached after `warmup` steps, then a cosine down to 5 % of it.
+        table_lr: factor on lr for learned bias tables, which have no weight decay.
+        start: `standard`, or `tied`: key projections start as query projections, so that equal tokens attend
+            to each other from the first step.
+        shortest: the shortest training length in tokens; lengths are then drawn log-uniformly from it up to
+            the training length, a batch having one length. None trains at the training length alone.
+        test_examples: test sequences for each length.
+    """
+
+    steps: Count = 1000
+    batch: Count = 48
+    lr: Annotated[float, Field(gt=0, le=10)] = 6e-3
+    warmup: Annotated[int, Field(ge=0)] = 100
+    weight_decay: Annotated[float, Field(ge=0)] = 0.01
+    clip: Annotated[float, Field(gt=0)] = 1.0
+    table_lr: Annotated[float, Field(gt=0)] = 10.0
+    start: Literal["standard", "tied"] = "standard"
+    shortest: Count | None = None
+    test_examples: Count = 500
+
+
+class CostCell(Frozen):
+    """What one encoding costs at one setting, in one metric.
+
+    Args:
+        scope: `attention` is the operation alone on random q, k, v; `model` is a training step of the suite's model.
+        encoding: canonical text of an expression.
+        length: tokens, of the sequence or of the cache that is decoded against.
+        kv_heads: None for as many as heads.
+        layers: of the model, where the scope is `model`.
+        versions: `name@version` of everything that could change the number.
+    """
+
+    kind: Literal["cost"] = "cost"
+    metric: str
+    scope: Scope = "attention"
+    encoding: str
+    backend: str = "sdpa"
+    length: Count
+    heads: Count = 8
+    kv_heads: Count | None = None
+    head_dim: Count = 64
+    batch: Count = 1
+    dtype: Dtype = "float32"
+    causal: bool = False
+    layers: Count = 2
+    versions: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return identity(self)
+
+    @property
+    def setting(self) -> str:
+        """Everything but the encoding: cells of one setting are compared with each other."""
+        return identity(self.model_copy(update={"encoding": "", "versions": ()}))
+
+
+class AccuracyCell(Frozen):
+    """What one encoding learns of one task from one seed, tested at several lengths (tokens).
+
+    Args:
+        task: canonical text of a task expression, such as `registers(writes=4)`.
+        seed: fixes data, order and the start of every shared weight, equally for all encodings.
+    """
+
+    kind: Literal["accuracy"] = "accuracy"
+    metric: Literal["accuracy"] = "accuracy"
+    task: str
+    encoding: str
+    backend: str = "sdpa"
+    dtype: Dtype = "float32"
+    seed: int
+    train_length: Count
+    test_lengths: tuple[Count, ...]
+    model: ModelOptions = ModelOptions()
+    training: TrainingOptions = TrainingOptions()
+    versions: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return identity(self)
+
+    @property
+    def setting(self) -> str:
+        """Everything but the encoding and the seed: cells of one setting are compared with each other."""
+        return identity(self.model_copy(update={"encoding": "", "seed": 0, "versions": ()}))
+
+
+Cell = Annotated[CostCell | AccuracyCell, Field(discriminator="kind")]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Cells measured together, in one fresh process, because their ratio is the result.
+
+    Args:
+        cells: all of one setting and one metric for cost; a single cell for accuracy.
+        baseline: index of the cell that ratios refer to, None where the suite names none of these.
+    """
+
+    cells: tuple[CostCell | AccuracyCell, ...]
+    baseline: int | None = None
+
+    @property
+    def id(self) -> str:
+        return _digest([cell.id for cell in self.cells])
+
+    @property
+    def exclusive(self) -> bool:
+        """Cost needs the device to itself; accuracy cells may run side by side."""
+        return self.cells[0].kind == "cost"
+
+    def without(self, cell_id: str) -> "Block":
+        """The same block less one member, such as one that took the process down."""
+        base = self.cells[self.baseline].id if self.baseline is not None else None
+        cells = tuple(cell for cell in self.cells if cell.id != cell_id)
+        return Block(cells, next((i for i, cell in enumerate(cells) if cell.id == base), None))
+
+
+def identity(cell: CostCell | AccuracyCell) -> str:
+    """Hash of the options that differ from their defaults, numbers in one spelling: 16 hexadecimal digits.
+
+    An option that is added later with a default leaves every older identity as it was.
+    """
+    return _digest([cell.kind, _spelling(cell.model_dump(exclude_defaults=True))])
+
+
+def _spelling(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _spelling(one) for key, one in sorted(value.items())}
+    if isinstance(value, list | tuple):
+        return [_spelling(one) for one in value]
+    return canonical(value)
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,0 +1,147 @@
+"""Reading: raw samples of one metric. Record: a reading with its cell, status and environment; one JSON line."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from grape_bench.cell import Cell, Frozen
+from grape_bench.environment import Environment
+
+SCHEMA = 1  # history: 1, the first
+
+Status = Literal["ok", "skipped", "failed"]
+Fault = Literal["oom", "timeout", "nan", "error", "killed", "throttled", "gate"]
+Role = Literal["member", "control"]
+
+
+class TimeReading(Frozen):
+    """Milliseconds of one call, one sample a round.
+
+    Args:
+        samples_ms: raw samples by the named clock, in the order of rounds: sample r of one member pairs with
+            sample r of every other member of the same `block_run`.
+        wall_ms: the same samples by the wall clock.
+        warmup_ms: samples that are not used.
+        inner: calls in one sample, over which it is averaged.
+        clock: `process_time` (CPU time of the process), `perf_counter` (wall) or `cuda_event`.
+    """
+
+    kind: Literal["time"] = "time"
+    samples_ms: tuple[float, ...]
+    wall_ms: tuple[float, ...]
+    warmup_ms: tuple[float, ...] = ()
+    inner: int = 1
+    clock: Literal["process_time", "perf_counter", "cuda_event"]
+    threads: int = 1
+
+
+class MemoryReading(Frozen):
+    """Peak memory of one call over what was allocated before it, in MiB (2^20 bytes).
+
+    Args:
+        peak_mib: running peak of the allocator.
+        resident_mib: high-water mark of the process over the same call (CPU), as a check; None where unreadable.
+        reserved_mib: the caching allocator's footprint (CUDA).
+    """
+
+    kind: Literal["memory"] = "memory"
+    peak_mib: float
+    resident_mib: float | None = None
+    reserved_mib: float | None = None
+
+
+class Score(Frozen):
+    """Right answers of one group of questions at one length.
+
+    Args:
+        blind: accuracy that a reader without positions can reach; chance: accuracy of guessing.
+    """
+
+    length: int
+    group: str
+    correct: int
+    total: int
+    blind: float
+    chance: float
+
+    @property
+    def accuracy(self) -> float:
+        return self.correct / self.total
+
+    @property
+    def normalised(self) -> float:
+        """(accuracy - blind) / (1 - blind): 0 for a reader without positions, 1 for a perfect one; nan where blind is 1."""
+        return (self.accuracy - self.blind) / (1 - self.blind) if self.blind < 1 else float("nan")
+
+
+class CurvePoint(Frozen):
+    """The training as it went: mean loss since the last point, and the running training accuracy by group."""
+
+    step: int
+    loss: float
+    accuracy: dict[str, float]
+
+
+class AccuracyReading(Frozen):
+    """One training and its tests.
+
+    Args:
+        headline: the group that stands for the task.
+        data_sha: hash of the training and test data; equal for all encodings of one seed.
+        train_s: seconds of training by the wall clock; train_cpu_s: the same in CPU time. They were taken beside
+            other trainings and are no cost figures.
+    """
+
+    kind: Literal["accuracy"] = "accuracy"
+    headline: str
+    scores: tuple[Score, ...]
+    curve: tuple[CurvePoint, ...]
+    data_sha: str
+    parameters: int
+    train_s: float
+    train_cpu_s: float
+
+
+Reading = Annotated[TimeReading | MemoryReading | AccuracyReading, Field(discriminator="kind")]
+
+
+class Record(Frozen):
+    """One attempt at one cell.
+
+    Args:
+        run: which run of the suite it belongs to; block_run: which measurement of its block.
+        at: UTC, ISO 8601.
+        fault: the kind of failure; message: the sentence, for a failure or a skip.
+    """
+
+    kind: Literal["record"] = "record"
+    schema_: Annotated[int, Field(alias="schema", serialization_alias="schema")] = SCHEMA
+    id: str
+    suite: str
+    run: str
+    block_run: str
+    at: str
+    cell: Cell
+    role: Role = "member"
+    status: Status
+    fault: Fault | None = None
+    message: str | None = None
+    reading: Reading | None = None
+    environment: Environment
+
+
+class RunStart(Frozen):
+    """The first line of a run: what it set out to do.
+
+    Args:
+        fresh: measure again what older runs have; only: the filters it was narrowed by.
+    """
+
+    kind: Literal["run"] = "run"
+    schema_: Annotated[int, Field(alias="schema", serialization_alias="schema")] = SCHEMA
+    run: str
+    suite: str
+    at: str
+    fresh: bool = False
+    only: tuple[str, ...] = ()
+    effort: str = "quick"

@@ -1,0 +1,162 @@
+"""A folder is a registry: a file's name is its plug-in's name, and its options are read without running it."""
+
+import ast
+import importlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from grape_bench.errors import UserError, allowed
+
+KINDS = ("encodings", "tasks", "backends", "metrics", "executors", "renderers")
+_TYPES = {"float": (int, float), "int": (int,), "str": (str,), "bool": (bool,), "None": (type(None),)}
+
+
+@dataclass(frozen=True)
+class Option:
+    """One keyword-only argument of a plug-in's constructor, as its source states it."""
+
+    name: str
+    annotation: str
+    default: Any = None
+    required: bool = False
+
+    def accepts(self, value: Any) -> bool:
+        """Whether a literal fits the annotation; an annotation that is not understood accepts all."""
+        return _fits(ast.parse(self.annotation, mode="eval").body, value)
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """What is known of a plug-in before any of its code runs.
+
+    Args:
+        facts: class attributes with literal values, those of the folder's contract included.
+        wraps: its first argument after the site is another encoding.
+    """
+
+    kind: str
+    name: str
+    summary: str
+    options: Mapping[str, Option]
+    facts: Mapping[str, Any]
+    wraps: bool = False
+
+    @property
+    def version(self) -> int:
+        return int(self.facts.get("version", 1))
+
+    def load(self) -> Any:
+        """Import the file and return its `PLUGIN`."""
+        return importlib.import_module(f"grape_bench.{self.kind}.{self.name}").PLUGIN
+
+
+class Registry(Mapping[str, Plugin]):
+    """The plug-ins of one folder by name.
+
+    Args:
+        kind: one of `KINDS`.
+
+    Raises:
+        UserError: on `registry[name]` for a name that is no plug-in; it names the nearest one.
+    """
+
+    def __init__(self, kind: str):
+        self.kind = kind
+        folder = Path(__file__).parent / kind
+        contract = _classes(folder / "__init__.py")
+        files = sorted(path for path in folder.glob("*.py") if not path.stem.startswith("_"))
+        self._plugins = {path.stem: _read(kind, path, contract) for path in files}
+
+    def __getitem__(self, name: str) -> Plugin:
+        if name not in self._plugins:
+            raise UserError(f"there is no {self.kind.rstrip('s')} named {name!r}.{allowed(name, self._plugins)}")
+        return self._plugins[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._plugins
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._plugins)
+
+    def __len__(self) -> int:
+        return len(self._plugins)
+
+
+def _classes(path: Path) -> dict[str, ast.ClassDef]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def _read(kind: str, path: Path, contract: dict[str, ast.ClassDef]) -> Plugin:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    known = contract | {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    target = next(
+        node.value.id
+        for node in tree.body
+        if isinstance(node, ast.Assign) and _name(node.targets[0]) == "PLUGIN" and isinstance(node.value, ast.Name)
+    )
+    lineage = list(_lineage(target, known))
+    facts: dict[str, Any] = {}
+    for node in reversed(lineage):
+        facts |= _facts(node)
+    init = next((f for node in lineage for f in node.body if isinstance(f, ast.FunctionDef) and f.name == "__init__"), None)
+    doc = ast.get_docstring(known[target]) or ""
+    return Plugin(
+        kind=kind,
+        name=path.stem,
+        summary=doc.split("\n\n")[0].replace("\n", " "),
+        options=_options(init) if init else {},
+        facts=facts,
+        wraps=bool(init and any(arg.arg == "inner" for arg in init.args.args)),
+    )
+
+
+def _lineage(name: str, known: dict[str, ast.ClassDef]) -> Iterator[ast.ClassDef]:
+    if name in known:
+        yield known[name]
+        for base in known[name].bases:
+            yield from _lineage(_name(base), known)
+
+
+def _name(node: ast.expr) -> str:
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _facts(node: ast.ClassDef) -> dict[str, Any]:
+    facts = {}
+    for item in node.body:
+        target = item.targets[0] if isinstance(item, ast.Assign) else getattr(item, "target", None)
+        value = getattr(item, "value", None)
+        if isinstance(target, ast.Name) and value is not None:
+            try:
+                facts[target.id] = ast.literal_eval(value)
+            except ValueError:  # a computed attribute is no declared fact
+                continue
+    return facts
+
+
+def _options(init: ast.FunctionDef) -> dict[str, Option]:
+    options = {}
+    for arg, default in zip(init.args.kwonlyargs, init.args.kw_defaults, strict=True):
+        annotation = ast.unparse(arg.annotation) if arg.annotation else "object"
+        value = ast.literal_eval(default) if default else None
+        options[arg.arg] = Option(arg.arg, annotation, value, required=default is None)
+    return options
+
+
+def _fits(annotation: ast.expr, value: Any) -> bool:
+    match annotation:
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return _fits(left, value) or _fits(right, value)
+        case ast.Constant(value=None):
+            return value is None
+        case ast.Name(id=name) if name in _TYPES:
+            return isinstance(value, _TYPES[name]) and (name == "bool" or not isinstance(value, bool))
+        case ast.Subscript(value=ast.Name(id="Literal"), slice=choices):
+            return value in (ast.literal_eval(choices) if isinstance(choices, ast.Tuple) else [ast.literal_eval(choices)])
+        case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=[item, *_])):
+            return isinstance(value, tuple | list) and all(_fits(item, one) for one in value)
+        case _:
+            return True

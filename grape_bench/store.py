@@ -1,0 +1,111 @@
+"""The only reader and writer of results/: JSON lines, appended and synced, one file a machine and suite."""
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+from filelock import FileLock, Timeout
+from pydantic import Field, TypeAdapter, ValidationError
+
+from grape_bench.errors import UserError
+from grape_bench.record import Record, RunStart
+
+_LINE: TypeAdapter[Record | RunStart] = TypeAdapter(Annotated[Record | RunStart, Field(discriminator="kind")])
+
+
+class Store:
+    """The records under one folder, `results/<machine>/<suite>.jsonl`.
+
+    Args:
+        folder: such as `results`.
+    """
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def path(self, machine: str, suite: str) -> Path:
+        return self.folder / machine / f"{suite}.jsonl"
+
+    def suites(self) -> list[str]:
+        """Names of the suites that have records here."""
+        return sorted({path.stem for path in self.folder.glob("*/*.jsonl")})
+
+    def lines(self, suite: str, machine: str = "*") -> Iterator[Record | RunStart]:
+        """All that was written for a suite, oldest first, machine by machine.
+
+        Raises:
+            UserError: a line is no record; it names file and line. A last line cut short by a crash is passed over.
+        """
+        for path in sorted(self.folder.glob(f"{machine}/{suite}.jsonl")):
+            yield from _read(path)
+
+    def records(self, suite: str, machine: str = "*") -> list[Record]:
+        """All records of a suite, oldest first, machine by machine."""
+        return [line for line in self.lines(suite, machine) if isinstance(line, Record)]
+
+    @contextmanager
+    def writing(self, machine: str, suite: str) -> Iterator["Writer"]:
+        """Hold the only writer of one file.
+
+        Raises:
+            UserError: another run writes to it now, or the folder cannot be written.
+        """
+        path = self.path(machine, suite)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(path.with_suffix(".lock"))
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise UserError(f"another run writes to {path} now; wait for it, or name another folder with --results") from None
+        except OSError as error:
+            raise UserError(f"{path.parent} cannot be written: {error.strerror}; name another folder with --results") from None
+        try:
+            yield Writer(path)
+        finally:
+            lock.release()
+
+
+class Writer:
+    """Appends whole lines to one file; each append is on the disk when it returns."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        _drop_torn_end(path)
+
+    def append(self, lines: Iterable[Record | RunStart]) -> None:
+        """Write some lines in one go."""
+        text = "".join(line.model_dump_json(by_alias=True, exclude_defaults=False) + "\n" for line in lines)
+        with self.path.open("ab") as file:
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _read(path: Path) -> Iterator[Record | RunStart]:
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                yield _LINE.validate_json(line)
+            except ValidationError as error:
+                if not line.endswith(b"\n"):
+                    return
+                raise UserError(f"{path}:{number}: no record of this version of grape-bench: {_reason(error)}") from None
+
+
+def _reason(error: ValidationError) -> str:
+    first = json.loads(error.json())[0]
+    place = ".".join(str(one) for one in first["loc"])
+    return f"{place}: {first['msg']}" if place else str(first["msg"])
+
+
+def _drop_torn_end(path: Path) -> None:
+    if not path.exists():
+        return
+    with path.open("rb+") as file:
+        data = file.read()
+        whole = data.rfind(b"\n") + 1
+        if whole != len(data):
+            file.truncate(whole)
