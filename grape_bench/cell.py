@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -21,46 +22,37 @@ class Frozen(BaseModel):
 
 
 class ModelOptions(Frozen):
-    """The one small transformer, in which only the encoding changes.
+    """The one small transformer, in which only the encoding changes."""
 
-    Args:
-        width: model channels C; heads: query heads H; kv_heads: key and value heads, None for as many as heads.
-        causal: a decoder; otherwise a bidirectional encoder.
-        qk_norm: normalise queries and keys before they are rotated.
-    """
-
-    width: Count = 64
-    layers: Count = 2
-    heads: Count = 4
-    kv_heads: Count | None = None
-    causal: bool = False
-    qk_norm: bool = False
+    width: Count = Field(64, description="model channels C")
+    layers: Count = Field(2, description="layers")
+    heads: Count = Field(4, description="query heads H")
+    kv_heads: Count | None = Field(None, description="key and value heads; null for as many as heads")
+    causal: bool = Field(False, description="a decoder; otherwise a bidirectional encoder")
+    qk_norm: bool = Field(False, description="normalise queries and keys before they are rotated")
 
 
 class TrainingOptions(Frozen):
-    """The recipe of one training; the defaults are those found for task C.
+    """The recipe of one training; the defaults are those found for task C."""
 
-    Args:
-        steps, batch: optimizer steps, and sequences a step.
-        lr: peak learning rate, reached after `warmup` steps, then a cosine down to 5 % of it.
-        table_lr: factor on lr for learned bias tables, which have no weight decay.
-        start: `standard`, or `tied`: key projections start as query projections, so that equal tokens attend
-            to each other from the first step.
-        shortest: the shortest training length in tokens; lengths are then drawn log-uniformly from it up to
-            the training length, a batch having one length. None trains at the training length alone.
-        test_examples: test sequences for each length.
-    """
-
-    steps: Count = 1000
-    batch: Count = 48
-    lr: Annotated[float, Field(gt=0, le=10)] = 6e-3
-    warmup: Annotated[int, Field(ge=0)] = 100
-    weight_decay: Annotated[float, Field(ge=0)] = 0.01
-    clip: Annotated[float, Field(gt=0)] = 1.0
-    table_lr: Annotated[float, Field(gt=0)] = 10.0
-    start: Literal["standard", "tied"] = "standard"
-    shortest: Count | None = None
-    test_examples: Count = 500
+    steps: Count = Field(1000, description="optimizer steps")
+    batch: Count = Field(48, description="sequences a step")
+    lr: float = Field(6e-3, gt=0, le=10, description="peak learning rate, after warm-up; then a cosine down to 5 %")
+    warmup: int = Field(100, ge=0, description="steps in which the learning rate rises")
+    weight_decay: float = Field(0.01, ge=0, description="of AdamW, for matrices")
+    clip: float = Field(1.0, gt=0, description="largest norm of the gradient")
+    table_lr: float = Field(10.0, gt=0, description="factor on lr for learned bias tables, which have no weight decay")
+    start: Literal["standard", "tied"] = Field(
+        "standard",
+        description="tied: key projections start as query projections, so that equal tokens attend to each other "
+        "from the first step",
+    )
+    shortest: Count | None = Field(
+        None,
+        description="shortest training length in tokens: a batch's length is drawn log-uniformly from it up to the "
+        "training length; null trains at the training length alone",
+    )
+    test_examples: Count = Field(500, description="test sequences for each length")
 
 
 class CostCell(Frozen):
@@ -155,11 +147,15 @@ class Block:
         """Cost needs the device to itself; accuracy cells may run side by side."""
         return self.cells[0].kind == "cost"
 
+    def only(self, ids: Set[str]) -> "Block":
+        """The same block with some of its members."""
+        base = self.cells[self.baseline].id if self.baseline is not None else None
+        cells = tuple(cell for cell in self.cells if cell.id in ids)
+        return Block(cells, next((i for i, cell in enumerate(cells) if cell.id == base), None))
+
     def without(self, cell_id: str) -> "Block":
         """The same block less one member, such as one that took the process down."""
-        base = self.cells[self.baseline].id if self.baseline is not None else None
-        cells = tuple(cell for cell in self.cells if cell.id != cell_id)
-        return Block(cells, next((i for i, cell in enumerate(cells) if cell.id == base), None))
+        return self.only({cell.id for cell in self.cells} - {cell_id})
 
 
 def identity(cell: CostCell | AccuracyCell) -> str:

@@ -8,7 +8,7 @@ class UserError(Exception):
     """The input is wrong; the message says where, what was given and what is allowed. Exit code 2."""
 
 
-class Unsupported(ValueError):
+class Unsupported(ValueError):  # noqa: N818 - a skip is no error
     """A cell that cannot be done, through nobody's fault: it becomes a skip with this sentence."""
 
 

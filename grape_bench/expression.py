@@ -8,6 +8,7 @@ from typing import Any, Self
 from grape_bench.errors import UserError, allowed
 from grape_bench.registry import Plugin, Registry
 
+_HUGE = 2**1000  # a float holds it still
 _LONGEST = 1000  # characters; ast recurses, so the text is bounded before it is parsed
 
 
@@ -69,8 +70,11 @@ class Expression:
 
 
 def canonical(value: Any) -> Any:
-    """One spelling for each number: whole floats become integers, also inside lists and tuples."""
-    if isinstance(value, float) and value.is_integer():
+    """One spelling for each number: whole floats become integers, also inside lists and tuples.
+
+    Floats from 2^63 on stay floats: as an integer, 1e300 has 301 digits and is beyond what torch takes.
+    """
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
         return int(value)
     if isinstance(value, list | tuple):
         return tuple(canonical(one) for one in value)
@@ -87,19 +91,27 @@ def _parts(node: ast.expr, text: str, registry: Registry) -> Iterator[Part]:
         case ast.Constant(value=None):  # YAML and Python both write the encoding `none` as a word
             yield _part(registry["none"], [], {}, text, registry)
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords):
-            yield _part(registry[name], args, {word.arg: word.value for word in keywords}, text, registry)
+            yield _part(registry[name], args, _once(keywords, text), text, registry)
         case _:
             raise UserError(f"{text!r}: {ast.unparse(node)!r} is not allowed; write name, name(option=value) or a + b")
 
 
-def _part(
-    plugin: Plugin, args: list[ast.expr], keywords: dict[str | None, ast.expr], text: str, registry: Registry
-) -> Part:
+def _once(keywords: list[ast.keyword], text: str) -> dict[str, ast.expr]:
+    options: dict[str, ast.expr] = {}
+    for word in keywords:
+        if word.arg is None or word.arg in options:
+            reason = f"{word.arg} is given twice" if word.arg else "** is not allowed"
+            raise UserError(f"{text!r}: {reason}; write each option once, name=value")
+        options[word.arg] = word.value
+    return options
+
+
+def _part(plugin: Plugin, args: list[ast.expr], keywords: dict[str, ast.expr], text: str, registry: Registry) -> Part:
     if args and not plugin.wraps:
         raise UserError(f"{text!r}: {plugin.name} takes its options by name, such as {_example(plugin)}")
     if len(args) != plugin.wraps:
         raise UserError(f"{text!r}: {plugin.name} wraps one expression, {len(args)} given")
-    options = {str(key): _value(plugin, key, node, text) for key, node in keywords.items()}
+    options = {key: _value(plugin, key, node, text) for key, node in keywords.items()}
     missing = [name for name, option in plugin.options.items() if option.required and name not in options]
     if missing:
         raise UserError(f"{text!r}: {plugin.name} needs the option {missing[0]!r}")
@@ -108,17 +120,28 @@ def _part(
     return Part(plugin.name, plugin.version, tuple(sorted(changed.items())), inner)
 
 
-def _value(plugin: Plugin, key: str | None, node: ast.expr, text: str) -> Any:
+def _value(plugin: Plugin, key: str, node: ast.expr, text: str) -> Any:
     if key not in plugin.options:
-        raise UserError(f"{text!r}: {plugin.name} has no option {key!r}.{allowed(str(key), plugin.options)}")
+        raise UserError(f"{text!r}: {plugin.name} has no option {key!r}.{allowed(key, plugin.options)}")
     option = plugin.options[key]
     try:
-        value = ast.literal_eval(node)
+        value = canonical(ast.literal_eval(node))
     except (ValueError, TypeError, MemoryError, RecursionError):
         raise UserError(f"{text!r}: {key}={ast.unparse(node)} is not a literal value") from None
+    if not _plain(value):
+        raise UserError(f"{text!r}: {key}={ast.unparse(node)} is no finite number, text, true, false, None or tuple")
     if not option.accepts(value):
         raise UserError(f"{text!r}: {plugin.name}'s {key} is {option.annotation}, not {value!r}")
-    return canonical(value)
+    return value
+
+
+def _plain(value: Any) -> bool:
+    """Whether a literal can be an option: it has a canonical spelling, and torch takes it."""
+    if isinstance(value, list | tuple):
+        return all(map(_plain, value))
+    if isinstance(value, int | float):
+        return -_HUGE < value < _HUGE
+    return value is None or isinstance(value, str)
 
 
 def _example(plugin: Plugin) -> str:

@@ -112,6 +112,7 @@ class Record(Frozen):
         run: which run of the suite it belongs to; block_run: which measurement of its block.
         at: UTC, ISO 8601.
         fault: the kind of failure; message: the sentence, for a failure or a skip.
+        seconds: wall time that the whole block took; estimates of later runs rest on it.
     """
 
     kind: Literal["record"] = "record"
@@ -127,6 +128,7 @@ class Record(Frozen):
     fault: Fault | None = None
     message: str | None = None
     reading: Reading | None = None
+    seconds: float | None = None
     environment: Environment
 
 

@@ -65,7 +65,7 @@ class Registry(Mapping[str, Plugin]):
     def __init__(self, kind: str):
         self.kind = kind
         folder = Path(__file__).parent / kind
-        contract = _classes(folder / "__init__.py")
+        contract = _classes(_tree(folder / "__init__.py"))
         files = sorted(path for path in folder.glob("*.py") if not path.stem.startswith("_"))
         self._plugins = {path.stem: _read(kind, path, contract) for path in files}
 
@@ -84,33 +84,43 @@ class Registry(Mapping[str, Plugin]):
         return len(self._plugins)
 
 
-def _classes(path: Path) -> dict[str, ast.ClassDef]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+def _tree(path: Path) -> ast.Module:
+    try:
+        return ast.parse(path.read_text(encoding="utf-8"))
+    except SyntaxError as error:
+        raise UserError(f"{path}:{error.lineno}: this plug-in is not Python: {error.msg}") from None
+
+
+def _classes(tree: ast.Module) -> dict[str, ast.ClassDef]:
     return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
 
 
 def _read(kind: str, path: Path, contract: dict[str, ast.ClassDef]) -> Plugin:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    known = contract | {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
-    target = next(
-        node.value.id
-        for node in tree.body
-        if isinstance(node, ast.Assign) and _name(node.targets[0]) == "PLUGIN" and isinstance(node.value, ast.Name)
-    )
+    tree = _tree(path)
+    known = contract | _classes(tree)
+    target = _plugin(tree)
+    if target not in known:
+        raise UserError(f"{path}: its last line must be `PLUGIN = Class`, naming a class of the file")
     lineage = list(_lineage(target, known))
     facts: dict[str, Any] = {}
     for node in reversed(lineage):
         facts |= _facts(node)
-    init = next((f for node in lineage for f in node.body if isinstance(f, ast.FunctionDef) and f.name == "__init__"), None)
+    functions = (item for node in lineage for item in node.body if isinstance(item, ast.FunctionDef))
+    init = next((function for function in functions if function.name == "__init__"), None)
     doc = ast.get_docstring(known[target]) or ""
     return Plugin(
         kind=kind,
         name=path.stem,
         summary=doc.split("\n\n")[0].replace("\n", " "),
-        options=_options(init) if init else {},
+        options=_options(init, path) if init else {},
         facts=facts,
         wraps=bool(init and any(arg.arg == "inner" for arg in init.args.args)),
     )
+
+
+def _plugin(tree: ast.Module) -> str:
+    values = [node.value for node in tree.body if isinstance(node, ast.Assign) and _name(node.targets[0]) == "PLUGIN"]
+    return _name(values[-1]) if values else ""
 
 
 def _lineage(name: str, known: dict[str, ast.ClassDef]) -> Iterator[ast.ClassDef]:
@@ -132,16 +142,19 @@ def _facts(node: ast.ClassDef) -> dict[str, Any]:
         if isinstance(target, ast.Name) and value is not None:
             try:
                 facts[target.id] = ast.literal_eval(value)
-            except ValueError:  # a computed attribute is no declared fact
+            except (ValueError, TypeError):  # a computed attribute is no declared fact
                 continue
     return facts
 
 
-def _options(init: ast.FunctionDef) -> dict[str, Option]:
+def _options(init: ast.FunctionDef, path: Path) -> dict[str, Option]:
     options = {}
     for arg, default in zip(init.args.kwonlyargs, init.args.kw_defaults, strict=True):
         annotation = ast.unparse(arg.annotation) if arg.annotation else "object"
-        value = ast.literal_eval(default) if default else None
+        try:
+            value = ast.literal_eval(default) if default else None
+        except (ValueError, TypeError):
+            raise UserError(f"{path}:{arg.lineno}: the default of {arg.arg!r} must be a literal") from None
         options[arg.arg] = Option(arg.arg, annotation, value, required=default is None)
     return options
 
@@ -155,8 +168,14 @@ def _fits(annotation: ast.expr, value: Any) -> bool:
         case ast.Name(id=name) if name in _TYPES:
             return isinstance(value, _TYPES[name]) and (name == "bool" or not isinstance(value, bool))
         case ast.Subscript(value=ast.Name(id="Literal"), slice=choices):
-            return value in (ast.literal_eval(choices) if isinstance(choices, ast.Tuple) else [ast.literal_eval(choices)])
-        case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=[item, *_])):
+            nodes = choices.elts if isinstance(choices, ast.Tuple) else [choices]
+            return any(type(one) is type(value) and one == value for one in map(ast.literal_eval, nodes))
+        case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=[item, ast.Constant(value=end)])) if (
+            end is ...
+        ):
             return isinstance(value, tuple | list) and all(_fits(item, one) for one in value)
+        case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=items)):
+            fits = isinstance(value, tuple | list) and len(value) == len(items)
+            return fits and all(map(_fits, items, value))
         case _:
             return True

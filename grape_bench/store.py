@@ -1,5 +1,6 @@
 """The only reader and writer of results/: JSON lines, appended and synced, one file a machine and suite."""
 
+import glob
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -39,7 +40,7 @@ class Store:
         Raises:
             UserError: a line is no record; it names file and line. A last line cut short by a crash is passed over.
         """
-        for path in sorted(self.folder.glob(f"{machine}/{suite}.jsonl")):
+        for path in sorted(self.folder.glob(f"{machine}/{glob.escape(suite)}.jsonl")):
             yield from _read(path)
 
     def records(self, suite: str, machine: str = "*") -> list[Record]:
@@ -59,9 +60,13 @@ class Store:
             lock = FileLock(path.with_suffix(".lock"))
             lock.acquire(timeout=0)
         except Timeout:
-            raise UserError(f"another run writes to {path} now; wait for it, or name another folder with --results") from None
+            raise UserError(
+                f"another run writes to {path} now; wait for it, or name another folder with --results"
+            ) from None
         except OSError as error:
-            raise UserError(f"{path.parent} cannot be written: {error.strerror}; name another folder with --results") from None
+            raise UserError(
+                f"{path.parent} cannot be written: {error.strerror}; name another folder with --results"
+            ) from None
         try:
             yield Writer(path)
         finally:
@@ -87,12 +92,14 @@ class Writer:
 def _read(path: Path) -> Iterator[Record | RunStart]:
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
+            if not line.endswith(b"\n"):
+                return  # also where it reads as whole: the next writer drops it
             try:
                 yield _LINE.validate_json(line)
             except ValidationError as error:
-                if not line.endswith(b"\n"):
-                    return
-                raise UserError(f"{path}:{number}: no record of this version of grape-bench: {_reason(error)}") from None
+                raise UserError(
+                    f"{path}:{number}: no record of this version of grape-bench: {_reason(error)}"
+                ) from None
 
 
 def _reason(error: ValidationError) -> str:

@@ -1,0 +1,95 @@
+"""The words of the command line, each with its help."""
+
+import argparse
+from pathlib import Path
+
+from grape_bench import __version__
+
+COMMANDS = ("run", "check", "list", "report", "records", "schema")
+LISTS = ("encodings", "tasks", "backends", "metrics", "suites", "executors", "renderers")
+_EXIT = "exit codes: 0 done, 1 some cells failed, 2 the input was wrong, 75 stopped early, run again to go on"
+
+
+def parse(words: list[str]) -> argparse.Namespace:
+    """The arguments of one command, whose name is in `command`; help and wrong words end the program."""
+    # `run` is what happens to suites when no command is named.
+    named = words[0] in (*COMMANDS, "-h", "--help", "--version")
+    return make_parser().parse_args(words if named else ["run", *words])
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """All commands with their options and help."""
+    parser = argparse.ArgumentParser(
+        prog="grape-bench",
+        description="What position encodings of transformers cost, and what they buy.",
+        epilog=f"`grape-bench SUITE...` is short for `grape-bench run SUITE...`. {_EXIT}.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"grape-bench {__version__}")
+    made = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _run(_command(made, "run", "measure what a suite asks for and the results lack, then write its report"))
+    check = _command(made, "check", "read suites and say what is wrong in them; nothing is measured")
+    check.add_argument("suites", nargs="+", metavar="SUITE", help="a suite's YAML file")
+    listing = _command(made, "list", "show a table of what there is")
+    listing.add_argument("what", choices=LISTS, help="which table")
+    report = _command(made, "report", "write the reports of suites from their records, without measuring")
+    report.add_argument("suites", nargs="*", metavar="SUITE", help="a suite's file or name; all with records if none")
+    _folders(report)
+    _records(_command(made, "records", "print raw records, one line for each sample, as CSV or JSON"))
+    _command(made, "schema", "print the JSON schema of a suite's file, for editors")
+    return parser
+
+
+def _command(
+    made: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, text: str
+) -> argparse.ArgumentParser:
+    return made.add_parser(
+        name, help=text, description=f"{text[0].upper()}{text[1:]}.", epilog=_EXIT, allow_abbrev=False
+    )
+
+
+def _run(run: argparse.ArgumentParser) -> None:
+    run.add_argument("suites", nargs="+", metavar="SUITE", help="a suite's YAML file, such as suites/quick.yaml")
+    _folders(run)
+    run.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="measure only such cells, encoding=rope for one; repeat it: one key's values are alternatives, "
+        "different keys must all hold",
+    )
+    run.add_argument("--fresh", action="store_true", help="measure again what the results have already")
+    run.add_argument("--retry-failed", action="store_true", help="try again what failed before")
+    run.add_argument("--dry-run", action="store_true", help="say what would be measured, and measure nothing")
+    run.add_argument("--effort", choices=("quick", "full"), help="rounds and processes; the suite's own if left out")
+    run.add_argument(
+        "--device", choices=("auto", "cpu", "cuda"), default="auto", help="auto takes a GPU if there is one"
+    )
+    run.add_argument("--cell", metavar="ID", help="measure one cell in this process, for a debugger")
+    run.add_argument(
+        "--executor", default="local", metavar="NAME", help="who measures: see `grape-bench list executors`"
+    )
+
+
+def _records(records: argparse.ArgumentParser) -> None:
+    records.add_argument("suites", nargs="*", metavar="SUITE", help="a suite's file or name; all with records if none")
+    _results(records)
+    form = records.add_mutually_exclusive_group()
+    form.add_argument(
+        "--csv", action="store_true", help="a table for a spreadsheet or pandas (what is printed if none)"
+    )
+    form.add_argument("--json", action="store_true", help="the records whole, as one JSON list")
+
+
+def _folders(parser: argparse.ArgumentParser) -> None:
+    _results(parser)
+    parser.add_argument(
+        "--reports", type=Path, default=Path("reports"), metavar="DIR", help="where reports go (reports/)"
+    )
+
+
+def _results(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--results", type=Path, default=Path("results"), metavar="DIR", help="where records are (results/)"
+    )

@@ -1,0 +1,115 @@
+"""Attention with a position encoding: normalise q and k, keep state, rotate, then a backend with the bias.
+
+Shapes: B batch, H heads, T queries, S keys, D head channels, C model channels.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor, nn
+
+from grape_bench.backends import Backend, Mask
+from grape_bench.encodings import At, Encoding, Site
+
+
+class Cache:
+    """What later tokens need of earlier ones, in buffers that are filled in place.
+
+    It keeps rotated keys and values (B, kv_heads, S, D), their positions, the encoding's features beside them, and
+    what the encoding continues from.
+
+    Args:
+        capacity: the number of keys there is room for; buffers take their other sizes from the first keys.
+    """
+
+    def __init__(self, capacity: int):
+        self.capacity, self.length = capacity, 0
+        self.carry: Any = None
+        self._buffers: dict[str, Tensor] = {}
+
+    def append(self, k: Tensor, v: Tensor, features: Tensor | None, positions: Tensor) -> None:
+        """Put new keys behind the old ones.
+
+        Raises:
+            ValueError: there is no room for them.
+        """
+        end = self.length + k.shape[-2]
+        if end > self.capacity:
+            raise ValueError(f"a cache for {self.capacity} keys cannot take key number {end}")
+        self._write("k", k, -2, end)
+        self._write("v", v, -2, end)
+        self._write("positions", positions, -1, end)
+        if features is not None:
+            self._write("features", features, -2, end)
+        self.length = end
+
+    def view(self, name: str) -> Tensor | None:
+        """What is filled of `k`, `v`, `features` or `positions`; None where the encoding keeps no features."""
+        whole = self._buffers.get(name)
+        return None if whole is None else whole.narrow(-1 if name == "positions" else -2, 0, self.length)
+
+    def _write(self, name: str, new: Tensor, axis: int, end: int) -> None:
+        if name not in self._buffers:
+            shape = list(new.shape)
+            shape[axis] = self.capacity
+            self._buffers[name] = new.new_zeros(shape)
+        self._buffers[name].narrow(axis, self.length, end - self.length).copy_(new)
+
+
+def attend(
+    encoding: Encoding, backend: Backend, qkv: tuple[Tensor, Tensor, Tensor], at: At, mask: Mask, cache: Cache | None = None
+) -> Tensor:
+    """The attention operation with everything that the encoding does to it: outputs (B, H, T, D).
+
+    Args:
+        qkv: q (B, H, T, D) and new k, v (B, kv_heads, S, D), normalised where the model does and not rotated.
+        at: positions of these queries and these new keys.
+        cache: earlier keys; the new ones are put behind them, and queries see all.
+    """
+    q, k, v = qkv
+    features, carry = encoding.state(k, at, cache.carry if cache else None)
+    turned, k = encoding.rotate(q, k, features, at)
+    if cache is not None:
+        cache.append(k, v, features, at.k_pos)
+        cache.carry = carry
+        k, v, features = _kept(cache, "k"), _kept(cache, "v"), cache.view("features")
+        at = replace(at, k_pos=_kept(cache, "positions"))
+    return backend.attend(turned, k, v, encoding.bias(q, features, at), mask)
+
+
+def _kept(cache: Cache, name: str) -> Tensor:
+    kept = cache.view(name)
+    assert kept is not None, f"nothing was appended, so there is no {name}"
+    return kept
+
+
+class Attention(nn.Module):
+    """Multi-head attention of one layer.
+
+    Args:
+        site: its width, heads and direction.
+        encoding, backend: what tells positions, and what computes.
+        qk_norm: normalise q and k over D before the encoding sees them.
+    """
+
+    def __init__(self, site: Site, encoding: Encoding, backend: Backend, *, qk_norm: bool = False):
+        super().__init__()
+        self.site, self.encoding, self.backend = site, encoding, backend
+        keys = site.kv_heads * site.head_dim
+        self.query = nn.Linear(site.width, site.heads * site.head_dim)
+        self.key, self.value = nn.Linear(site.width, keys), nn.Linear(site.width, keys)
+        self.out = nn.Linear(site.heads * site.head_dim, site.width)
+        self.norm_q = nn.RMSNorm(site.head_dim) if qk_norm else nn.Identity()
+        self.norm_k = nn.RMSNorm(site.head_dim) if qk_norm else nn.Identity()
+
+    def forward(self, at: At, mask: Mask, cache: Cache | None = None) -> Tensor:
+        """Outputs (B, T, C) of the last T of the tokens at.x (B, S, C), T being the number of query positions."""
+        rows = at.q_pos.shape[-1]
+        q = self.norm_q(self._split(self.query(at.x[:, -rows:]), self.site.heads))
+        k = self.norm_k(self._split(self.key(at.x), self.site.kv_heads))
+        v = self._split(self.value(at.x), self.site.kv_heads)
+        out = attend(self.encoding, self.backend, (q, k, v), at, mask, cache)
+        return self.out(out.transpose(1, 2).flatten(-2))
+
+    def _split(self, x: Tensor, heads: int) -> Tensor:
+        return x.unflatten(-1, (heads, self.site.head_dim)).transpose(1, 2)

@@ -1,0 +1,58 @@
+"""The contract of an attention backend: one function from queries, keys, values and a bias to outputs.
+
+Shapes: B batch, H query heads, T queries, S keys, D head channels.
+A file of this folder is a backend of its name; its last line is `PLUGIN = Class`.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from grape_bench.bias import Bias
+
+
+@dataclass(frozen=True)
+class Mask:
+    """Which keys a query may see.
+
+    Args:
+        causal: keys up to its own place. Queries are the last T of the S places, so the mask is aligned bottom right.
+        keys: (B, S), False at padding; None where there is none.
+    """
+
+    causal: bool = False
+    keys: Tensor | None = None
+
+    def visible(self, rows: int, cols: int, device: torch.device) -> Tensor | None:
+        """(T, S), False at keys that lie ahead; None where all are visible."""
+        if not self.causal or rows == 1:
+            return None
+        return torch.ones(rows, cols, dtype=torch.bool, device=device).tril(cols - rows)
+
+    def clean(self, x: Tensor) -> Tensor:
+        """Keys or values (B, kv_heads, S, D) with zeros at padding, so that not even an inf there leaves a trace."""
+        return x if self.keys is None else x.masked_fill(~self.keys[:, None, :, None], 0.0)
+
+
+class Backend:
+    """Computes softmax(scale q k^T + bias, masked) v, in that order: score, scale, bias, mask, softmax.
+
+    Class attributes are declared facts: `version` is raised when a number it gives would change.
+    """
+
+    version = 1
+
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, bias: Bias | None, mask: Mask, *, scale: float | None = None
+    ) -> Tensor:
+        """Attention outputs (B, H, T, D); a row that may see no key gives zeros.
+
+        Args:
+            q: (B, H, T, D); k, v: (B, kv_heads, S, D), kv_heads a divisor of H.
+            scale: of the scores, None for 1 / sqrt(D).
+
+        Raises:
+            Unsupported: this backend cannot do it, with the reason.
+        """
+        raise NotImplementedError

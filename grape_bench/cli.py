@@ -1,0 +1,171 @@
+"""The command line: parse, call one function, print."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from grape_bench.arguments import COMMANDS, make_parser, parse
+from grape_bench.errors import UserError, allowed
+
+# What a command needs is imported inside it: --help answers at once, and only a run loads torch.
+if TYPE_CHECKING:
+    from grape_bench.runner import RunOptions
+    from grape_bench.suite import Suite
+
+DONE, FAILED, WRONG, STOPPED = 0, 1, 2, 75
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        argv: the words after the program's name; those of the process where it is None.
+
+    Returns:
+        0 done, 1 some cells failed, 2 the input was wrong, 75 stopped early and resumable.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words:
+        make_parser().print_help(sys.stderr)
+        return WRONG
+    arguments = parse(words)
+    try:
+        code = _COMMANDS[arguments.command](arguments)
+        sys.stdout.flush()
+        return code
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return WRONG
+    except KeyboardInterrupt:
+        print("stopped; run the same command again to go on", file=sys.stderr)
+        return STOPPED
+    except BrokenPipeError:  # the reader of our output, such as `head`, has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return STOPPED if arguments.command == "run" else DONE
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from grape_bench.registry import Registry
+    from grape_bench.suite_files import load_all
+
+    Registry("executors")[arguments.executor]  # a wrong name is refused before torch loads
+    suites = load_all(arguments.suites, COMMANDS)
+    if arguments.cell and len(suites) > 1:
+        raise UserError(f"--cell {arguments.cell}: name the one suite that has this cell")
+    options = _options(arguments)
+    if arguments.dry_run or arguments.cell:
+        from grape_bench.runner import plan, run_cell
+
+        for suite in suites:
+            print(plan(suite, options) if arguments.dry_run else run_cell(suite, options, arguments.cell))
+        return DONE
+    return _measure(suites, options, arguments.reports)
+
+
+def _options(arguments: argparse.Namespace) -> "RunOptions":
+    from grape_bench.runner import RunOptions
+
+    return RunOptions(
+        results=arguments.results,
+        device=arguments.device,
+        fresh=arguments.fresh,
+        only=tuple(arguments.only),
+        effort=arguments.effort,
+        retry_failed=arguments.retry_failed,
+        executor=arguments.executor,
+    )
+
+
+def _measure(suites: "list[Suite]", options: "RunOptions", reports: Path) -> int:
+    from grape_bench.runner import run
+
+    code = DONE
+    for suite in suites:
+        outcome = run(suite, options)
+        print(f"{suite.name}: {outcome.measured} measured, {outcome.failed} failed")
+        _write(suite, options.results, reports)
+        if outcome.stopped:
+            print(f"{suite.name}: stopped early; run the same command again to go on", file=sys.stderr)
+            return STOPPED
+        code = FAILED if outcome.failed else code
+    return code
+
+
+def _write(suite: "Suite", results: Path, reports: Path) -> None:
+    from grape_bench.report import write
+    from grape_bench.store import Store
+
+    for path in sorted(write(suite, Store(results), reports), key=lambda one: one.suffix == ".html"):
+        print(path)
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    from grape_bench.suite import expand, group
+    from grape_bench.suite_files import load_all
+
+    code = DONE
+    for word in arguments.suites:
+        try:
+            [suite] = load_all([word])
+            cells = expand(suite)
+            print(f"{word}: ok, {len(cells)} cells in {len(group(cells, suite.baseline))} blocks")
+        except UserError as error:
+            print(error, file=sys.stderr)
+            code = WRONG
+    return code
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    from grape_bench.listing import plugin_table, suite_table
+
+    print(suite_table() if arguments.what == "suites" else plugin_table(arguments.what))
+    return DONE
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    from grape_bench.store import Store
+    from grape_bench.suite_files import SUITES, all_files, by_name, load_all
+
+    known = Store(arguments.results).suites()
+    words = arguments.suites or [str(path) for path in all_files() if path.stem in known]
+    if not words:
+        raise UserError(f"no suite of {SUITES}/ has records under {arguments.results}; run one first")
+    suites = load_all(map(by_name, words))
+    for suite in suites:
+        if suite.name not in known:
+            raise UserError(f"{suite.name} has no records under {arguments.results}; run it first")
+    for suite in suites:
+        _write(suite, arguments.results, arguments.reports)
+    return DONE
+
+
+def _records(arguments: argparse.Namespace) -> int:
+    from grape_bench.export import csv_text
+    from grape_bench.store import Store
+
+    store = Store(arguments.results)
+    known = store.suites()
+    names = [Path(word).stem if word.endswith((".yaml", ".yml")) else word for word in arguments.suites]
+    for name in names:
+        if name not in known:
+            raise UserError(f"{name} has no records under {arguments.results}.{allowed(name, known)}")
+    records = [record for name in names or known for record in store.records(name)]
+    if arguments.json:
+        print(json.dumps([record.model_dump(mode="json", by_alias=True) for record in records], indent=1))
+    else:
+        print(csv_text(records), end="")
+    return DONE
+
+
+def _schema(arguments: argparse.Namespace) -> int:
+    from grape_bench.suite import schema
+
+    print(json.dumps(schema(), indent=2))
+    return DONE
+
+
+_COMMANDS = dict(zip(COMMANDS, (_run, _check, _list, _report, _records, _schema), strict=True))

@@ -1,0 +1,40 @@
+"""Clamp: a learned bias for each distance, all far distances being one."""
+
+import torch
+from torch import Tensor, nn
+
+from grape_bench.bias import Bias, Toeplitz
+from grape_bench.encodings import At, Encoding, Site
+
+
+class Clamp(Encoding):
+    """Add E[h, clip(i - j, -W, W)] to the scores.
+
+    Beyond the window W every distance is the same number. The table starts at zero.
+
+    Args:
+        site: its train_length is the default window.
+        window: W, tokens.
+
+    Source: the learned bias of Shaw et al. 2018, arXiv:1803.02155, section 3.2, as a number a head.
+    """
+
+    group = "translations"
+    representation = "learned kernel, constant far away"
+    laws = ("relative",)
+    shared = True
+    table_lr = True
+
+    def __init__(self, site: Site, *, window: int | None = None):
+        super().__init__()
+        self.window = window or site.train_length
+        self.table = nn.Parameter(torch.zeros(site.heads, 2 * self.window + 1))
+
+    def bias(self, q: Tensor, features: Tensor | None, at: At) -> Bias:
+        return Toeplitz(self._values, [self.table], at.q_pos, at.k_pos, uniform=at.uniform)
+
+    def _values(self, distance: Tensor, table: Tensor) -> Tensor:
+        return table[:, distance.round().long().clamp(-self.window, self.window) + self.window]
+
+
+PLUGIN = Clamp

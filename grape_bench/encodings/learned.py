@@ -1,0 +1,42 @@
+"""Learned: one free vector for each position, added to the token vectors."""
+
+import torch
+from torch import Tensor, nn
+
+from grape_bench.encodings import Encoding, Site
+
+
+class Learned(Encoding):
+    """Add row t of a learned table to the token at position t.
+
+        x'_t = x_t + E[t]
+
+    No group acts on the table. Rows beyond the training length are never trained, and stay at their random start.
+
+    Args:
+        site: the table has `longest` rows.
+        std: of the random start; as wide as the model's token vectors, as in BERT, where both are 0.02.
+
+    Raises:
+        IndexError: a position at or beyond `longest`.
+
+    Source: Devlin et al. 2018, arXiv:1810.04805, section 3.
+    """
+
+    representation = "look-up"
+    shared = True
+
+    def __init__(self, site: Site, *, std: float = 0.3):
+        super().__init__()
+        self.std = std
+        self.table = nn.Parameter(torch.zeros(site.longest, site.width))
+
+    def embed(self, x: Tensor, positions: Tensor) -> Tensor:
+        return x + self.table[positions].to(x.dtype)
+
+    def reset(self, generator: torch.Generator) -> None:
+        with torch.no_grad():
+            self.table.normal_(0.0, self.std, generator=generator)
+
+
+PLUGIN = Learned

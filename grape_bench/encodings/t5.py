@@ -1,0 +1,59 @@
+"""T5: a learned bias for each bucket of distances."""
+
+import torch
+from torch import Tensor, nn
+
+from grape_bench.bias import Bias, Toeplitz
+from grape_bench.encodings import At, Encoding, Site
+
+
+class T5(Encoding):
+    """Add E[h, bucket(i - j)] to the scores: exact near by, logarithmic further on, one bucket beyond.
+
+        bucket(d) = d                                          0 <= d < n/2
+                    n/2 + floor(n/2 * ln(2d/n) / ln(2m/n))     up to n - 1,   n buckets, m max_distance
+
+    An encoder gives half the buckets to keys on the right. The table starts at zero. A bucket that no training
+    distance reaches is never trained: state max_distance beside the training length.
+
+    Args:
+        site: a causal one uses all buckets for the past.
+        buckets: number n of both directions together.
+        max_distance: tokens from which all distances share the last bucket.
+
+    Source: Raffel et al. 2019, arXiv:1910.10683, section 2.1. T5 does not scale its scores, this model does.
+    """
+
+    group = "translations"
+    representation = "learned kernel by buckets"
+    laws = ("relative",)
+    shared = True
+    table_lr = True
+
+    def __init__(self, site: Site, *, buckets: int = 32, max_distance: int = 128):
+        super().__init__()
+        self.causal, self.buckets, self.max_distance = site.causal, buckets, max_distance
+        self.table = nn.Parameter(torch.zeros(site.heads, buckets))
+
+    def bias(self, q: Tensor, features: Tensor | None, at: At) -> Bias:
+        return Toeplitz(self._values, [self.table], at.q_pos, at.k_pos, uniform=at.uniform)
+
+    def _values(self, distance: Tensor, table: Tensor) -> Tensor:
+        return table[:, self.bucket(distance)]
+
+    def bucket(self, distance: Tensor) -> Tensor:
+        """Bucket of each query minus key distance; future keys of a causal model share bucket 0."""
+        if self.causal:
+            return self._side(distance.clamp(min=0), self.buckets)
+        half = self.buckets // 2
+        return self._side(distance.abs(), half) + half * (distance < 0)
+
+    def _side(self, far: Tensor, count: int) -> Tensor:
+        exact = count // 2
+        # float64: a float32 logarithm may round a boundary into the bucket below.
+        ratio = (far.double().clamp(min=1) / exact).log() / torch.tensor(self.max_distance / exact).double().log()
+        coarse = (exact + (ratio * (count - exact)).long()).clamp(max=count - 1)
+        return torch.where(far < exact, far.long(), coarse)
+
+
+PLUGIN = T5

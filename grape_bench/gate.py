@@ -1,0 +1,78 @@
+"""The gate: a cell is timed only after it agrees with the float64 oracle at a small shape."""
+
+import copy
+
+import torch
+from torch import Tensor
+
+from grape_bench.cell import CostCell
+from grape_bench.operation import AttentionOperation
+from grape_bench.registry import Registry
+
+_LENGTH = 37  # odd, and no multiple of any block of a kernel
+_BATCH = 2
+_SHIFT = 1000  # tokens, for the relative law
+TOLERANCE = {"float32": 1e-4, "bfloat16": 5e-2, "float16": 1e-2}
+_LAW_TOLERANCE = 1e-7  # float64 at positions near `_SHIFT`
+
+
+class GateError(ArithmeticError):
+    """A cell does not compute what it declares; it gets no time."""
+
+
+def check(cell: CostCell, device: str) -> None:
+    """Compare outputs and gradients with the oracle, and the encoding with the laws it declares.
+
+    Errors are relative to the largest number of the oracle's tensor.
+
+    Raises:
+        GateError: it names what differs, and by how much.
+        Unsupported: the cell cannot be done.
+    """
+    length = min(cell.length, _LENGTH)
+    operation = AttentionOperation.of(cell, device, length=length, batch=_BATCH)
+    oracle = _oracle(operation)
+    leaves, exact_leaves = operation.leaves(), oracle.leaves()
+    out, exact = operation.forward(), oracle.forward()
+    _agree("outputs", out, exact, cell)
+    names = ["q", "k", "v", *(name for name, _ in operation.encoding.named_parameters())]
+    gradients = operation.gradients(out, leaves), oracle.gradients(exact, exact_leaves)
+    for name, gradient, expected in zip(names, *gradients, strict=True):
+        _agree(f"the gradient of {name}", gradient, expected, cell)
+    _laws(oracle, cell)
+
+
+def _oracle(operation: AttentionOperation) -> AttentionOperation:
+    q, k, v = (one.detach().double() for one in operation.qkv)
+    encoding = copy.deepcopy(operation.encoding).double()
+    backend = Registry("backends")["eager"].load()()
+    return AttentionOperation(encoding, backend, (q, k, v), operation.x.double(), operation.causal)
+
+
+def _agree(what: str, given: Tensor, exact: Tensor, cell: CostCell) -> None:
+    allowed = TOLERANCE[cell.dtype]
+    error = _error(given, exact)
+    if not error <= allowed:  # a nan is no agreement either
+        raise GateError(
+            f"{what} of {cell.encoding} on {cell.backend} in {cell.dtype} differ from the float64 oracle "
+            f"by {error:.2g} of its largest number; at most {allowed:g} is allowed"
+        )
+
+
+@torch.no_grad()
+def _laws(oracle: AttentionOperation, cell: CostCell) -> None:
+    laws, here = oracle.encoding.laws, oracle.at()
+    if "relative" in laws and (error := _error(oracle.forward(oracle.at(start=_SHIFT)), oracle.forward(here))) > _LAW_TOLERANCE:
+        raise GateError(f"{cell.encoding} declares to be relative, and a shift of all positions changes outputs by {error:.2g}")
+    if "isometric" in laws:
+        q, k, _ = oracle.qkv
+        features, _ = oracle.encoding.state(k, here, None)
+        turned, _ = oracle.encoding.rotate(q, k, features, here)
+        if (error := _error(turned.norm(dim=-1), q.norm(dim=-1))) > _LAW_TOLERANCE:
+            raise GateError(f"{cell.encoding} declares to keep norms, and changes them by {error:.2g}")
+
+
+def _error(given: Tensor, exact: Tensor) -> float:
+    """Largest difference over the largest number, or the difference itself where all should be zero."""
+    scale = exact.abs().max().item()
+    return (given.detach().double().cpu() - exact.detach().cpu()).abs().max().item() / (scale or 1.0)

@@ -1,0 +1,125 @@
+"""Intervals of means over seeds, and of ratios over rounds."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit  # scipy.stats would take as long to import as the rest of a report
+
+LEVEL = 0.95
+_RESAMPLES = 2000
+
+Floats = NDArray[np.float64]
+Rows = Sequence[Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A 95 % interval around an estimate.
+
+    Args:
+        n: values it rests on; of a single one `low` and `high` are nan.
+    """
+
+    low: float
+    mid: float
+    high: float
+    n: int = 1
+
+    @property
+    def known(self) -> bool:
+        return not math.isnan(self.low)
+
+    @property
+    def half(self) -> float:
+        """Half its width."""
+        return (self.high - self.low) / 2
+
+    @classmethod
+    def exact(cls, value: float) -> "Interval":
+        """A figure that does not scatter, such as a peak of memory."""
+        return cls(value, value, value)
+
+
+def mean_interval(values: Sequence[float]) -> Interval:
+    """Mean of independent values with its t interval.
+
+        mean ± t(0.975, n - 1) sd / sqrt(n)
+
+    With few seeds this covers where bootstraps over seeds do not: 94 to 96 % at every n, against 76 % for a
+    percentile bootstrap at n = 3.
+    """
+    n = len(values)
+    mid = math.fsum(values) / n
+    if n == 1:
+        return Interval(math.nan, mid, math.nan)
+    half = float(stdtrit(n - 1, (1 + LEVEL) / 2)) * float(np.std(values, ddof=1)) / math.sqrt(n)
+    return Interval(mid - half, mid, mid + half, n)
+
+
+def paired_ratio(a: Rows, b: Rows, *, seed: int) -> Interval:
+    """Time of a over time of b, each round of a against the same round of b.
+
+        exp(median over rounds of (log a_r - log b_r))
+
+    A round lasts moments, so what slows the machine slows both and leaves the ratio. The interval is a percentile
+    bootstrap in two steps: processes are drawn first and rounds within each drawn process, because the rounds
+    of one process share its memory layout and are less independent than they are many.
+
+    Args:
+        a, b: one row a process; row i of both is the same process, sample r of both the same round.
+        seed: of the bootstrap.
+
+    Raises:
+        ValueError: the two differ in processes or rounds.
+    """
+    if [len(row) for row in a] != [len(row) for row in b]:
+        raise ValueError("a paired ratio needs the same processes and rounds on both sides")
+    logs = [np.log(one) - np.log(other) for one, other in zip(a, b, strict=True)]
+    drawn = _medians(logs, np.random.default_rng(seed))
+    return _exponential(float(np.median(np.concatenate(logs))), drawn, sum(map(len, logs)))
+
+
+def unpaired_ratio(a: Rows, b: Rows, *, seed: int) -> Interval:
+    """Time of a over time of b where they were measured apart, such as at two commits.
+
+        exp(median log a - median log b)
+
+    Args:
+        a, b: one row a process; the two are resampled apart.
+        seed: of the bootstrap.
+    """
+    rng = np.random.default_rng(seed)
+    logs_a, logs_b = [np.log(row) for row in a], [np.log(row) for row in b]
+    mid = float(np.median(np.concatenate(logs_a)) - np.median(np.concatenate(logs_b)))
+    return _exponential(mid, _medians(logs_a, rng) - _medians(logs_b, rng), min(sum(map(len, a)), sum(map(len, b))))
+
+
+def _exponential(mid: float, drawn: Floats, n: int) -> Interval:
+    if n == 1:
+        return Interval(math.nan, math.exp(mid), math.nan)
+    tail = (1 - LEVEL) / 2
+    low, high = np.quantile(drawn, (tail, 1 - tail))
+    return Interval(math.exp(low), math.exp(mid), math.exp(high), n)
+
+
+def _medians(rows: Sequence[Floats], rng: np.random.Generator) -> Floats:
+    """The median of each resample, (resamples,). It works on ranks: 16 bits part three times faster than floats."""
+    pooled = np.concatenate(rows)
+    order = np.argsort(pooled, kind="stable")
+    ranks = np.empty(len(pooled), dtype=np.uint16 if len(pooled) < 2**16 else np.int64)
+    ranks[order] = np.arange(len(pooled))
+    counts = np.array([len(row) for row in rows])
+    table = np.zeros((len(rows), counts.max()), dtype=ranks.dtype)
+    for row, part in zip(table, np.split(ranks, np.cumsum(counts)[:-1]), strict=True):
+        row[: len(part)] = part
+    chosen = rng.integers(0, len(rows), (_RESAMPLES, len(rows), 1))
+    # Of processes with unlike numbers of rounds each gives as many as the shortest has.
+    rounds = rng.integers(0, counts[chosen], (_RESAMPLES, len(rows), counts.min()))
+    drawn = table[chosen, rounds].reshape(_RESAMPLES, -1)
+    middle = ((drawn.shape[1] - 1) // 2, drawn.shape[1] // 2)
+    parted = np.partition(drawn, middle, axis=1)
+    values = pooled[order]
+    return np.asarray((values[parted[:, middle[0]]] + values[parted[:, middle[1]]]) / 2)

@@ -1,0 +1,55 @@
+"""Tables of what there is: plug-ins with their options and declared facts, and suites."""
+
+from typing import Any
+
+from tabulate import tabulate
+
+from grape_bench.errors import UserError
+from grape_bench.expression import canonical
+from grape_bench.registry import Option, Plugin, Registry
+from grape_bench.suite import expand, group
+from grape_bench.suite_files import all_files, load_all
+
+_FACTS = {
+    "encodings": ("domain", "group", "laws"),
+    "tasks": ("headline",),
+    "metrics": ("unit", "better", "scopes", "derived_from"),
+}
+_WIDEST = 60  # characters of a summary's line
+
+
+def plugin_table(kind: str) -> str:
+    """A row for each plug-in of a folder. Runs none of them."""
+    facts = _FACTS.get(kind, ())
+    rows = [_row(plugin, facts) for plugin in Registry(kind).values()]
+    optional = any(row[1] for row in rows)
+    headers = ["name", *(["options"] if optional else []), *(one.replace("_", " ") for one in facts), "what it is"]
+    body = [row if optional else [row[0], *row[2:]] for row in rows]
+    return tabulate(body, headers, maxcolwidths=[None] * (len(headers) - 1) + [_WIDEST], disable_numparse=True)
+
+
+def suite_table() -> str:
+    """A row for each suite of the working directory, those with errors included."""
+    rows = []
+    for path in all_files():
+        try:
+            [suite] = load_all([str(path)])
+            cells = expand(suite)
+            rows.append([str(path), suite.title, len(cells), len(group(cells, suite.baseline))])
+        except UserError:
+            rows.append([str(path), f"has errors, see `grape-bench check {path}`", None, None])
+    return tabulate(rows, ["suite", "title", "cells", "blocks"])
+
+
+def _row(plugin: Plugin, facts: tuple[str, ...]) -> list[str]:
+    options = [_option(one) for one in plugin.options.values()]
+    inner = ["expression"] if plugin.wraps else []
+    return [plugin.name, ", ".join(inner + options), *(_shown(plugin.facts.get(one)) for one in facts), plugin.summary]
+
+
+def _option(option: Option) -> str:
+    return option.name if option.required else f"{option.name}={canonical(option.default)!r}"
+
+
+def _shown(fact: Any) -> str:
+    return ", ".join(map(str, fact)) if isinstance(fact, tuple | list) else str(fact or "")

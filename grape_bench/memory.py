@@ -1,0 +1,105 @@
+"""The only file that reads memory: the peak of one call, in a process of its own."""
+
+import ctypes
+import gc
+from collections.abc import Callable
+from pathlib import Path
+
+from grape_bench.record import MemoryReading
+
+Operation = Callable[[], object]
+
+_MIB = 2**20
+_M_MMAP_THRESHOLD = -3  # glibc's name for it in mallopt
+_THRESHOLD_BYTES = 131072
+
+
+def peak(operation: Operation, device: str) -> MemoryReading:
+    """Peak memory of one call over what was allocated before it.
+
+    Call it in a fresh process: on a CPU it fixes the allocator's mmap threshold, which slows later calls.
+
+    Args:
+        operation: returns what it made, so that outputs are held until the peak is known.
+        device: `cpu` or `cuda`.
+    """
+    return _cuda_peak(operation) if device == "cuda" else _cpu_peak(operation)
+
+
+def _cpu_peak(operation: Operation) -> MemoryReading:
+    _fix_threshold()
+    operation()  # once to warm up: the libraries' own buffers stay, and are not the operation's
+    resident = _resident_peak(operation)
+    return MemoryReading(peak_mib=_profiled_peak(operation) / _MIB, resident_mib=resident)
+
+
+def _profiled_peak(operation: Operation) -> int:
+    """Bytes: the running sum of torch's allocations and frees, at its highest."""
+    from torch.profiler import ProfilerActivity, profile
+
+    gc.collect()
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        held = operation()
+    del held
+    events = [event for event in profiler.profiler.kineto_results.events() if event.name() == "[memory]"]
+    running = highest = 0
+    for event in sorted(events, key=lambda one: one.start_ns()):
+        running += event.nbytes()
+        highest = max(highest, running)
+    return highest
+
+
+def _resident_peak(operation: Operation) -> float | None:
+    """MiB: the kernel's high-water mark of resident memory; None where it cannot be reset."""
+    gc.collect()
+    _trim()
+    try:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+        before = _status("VmRSS")
+        held = operation()
+        return (_status("VmHWM") - before) / 1024
+    except (OSError, KeyError):
+        return None
+    finally:
+        held = None
+
+
+def _cuda_peak(operation: Operation) -> MemoryReading:
+    import torch
+
+    operation()
+    torch.cuda.synchronize()
+    gc.collect()
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    base = torch.cuda.memory_allocated()
+    held = operation()
+    torch.cuda.synchronize()
+    del held
+    return MemoryReading(
+        peak_mib=(torch.cuda.max_memory_allocated() - base) / _MIB,
+        reserved_mib=torch.cuda.max_memory_reserved() / _MIB,
+    )
+
+
+def _status(key: str) -> int:
+    """KiB of one line of /proc/self/status."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    rows = {line.split(":")[0]: line.split() for line in lines}
+    return int(rows[key][1])
+
+
+def _fix_threshold() -> None:
+    # glibc raises its threshold as it frees large blocks, and keeps up to 32 MiB of them resident: the mark lies then.
+    _libc("mallopt", _M_MMAP_THRESHOLD, _THRESHOLD_BYTES)
+
+
+def _trim() -> None:
+    _libc("malloc_trim", 0)
+
+
+def _libc(function: str, *arguments: int) -> None:
+    try:
+        getattr(ctypes.CDLL(None), function)(*arguments)
+    except (AttributeError, OSError):  # another C library: the mark is then rougher, and is only the check
+        return

@@ -1,0 +1,17 @@
+"""Time of one forward and backward pass of attention."""
+
+from grape_bench.cell import CostCell
+from grape_bench.metrics import Metric, Operation
+from grape_bench.metrics._attention import forward_backward
+
+
+class ForwardBackwardMs(Metric):
+    """Milliseconds of encoding and attention, with gradients of q, k, v and the encoding's parameters."""
+
+    scopes = ("attention",)
+
+    def prepare(self, cell: CostCell, device: str) -> Operation:
+        return forward_backward(cell, device)
+
+
+PLUGIN = ForwardBackwardMs

@@ -1,0 +1,26 @@
+"""Time of one forward pass of attention, without gradients."""
+
+import torch
+
+from grape_bench.cell import CostCell
+from grape_bench.metrics import Metric, Operation
+from grape_bench.operation import AttentionOperation
+
+
+class ForwardMs(Metric):
+    """Milliseconds of encoding and attention together, forward only."""
+
+    scopes = ("attention",)
+
+    def prepare(self, cell: CostCell, device: str) -> Operation:
+        operation = AttentionOperation.of(cell, device)
+        at = operation.at()
+
+        @torch.no_grad()
+        def run() -> object:
+            return operation.forward(at)
+
+        return run
+
+
+PLUGIN = ForwardMs

@@ -1,0 +1,141 @@
+"""Figure to SVG text: one drawing, for a page that gives it its colours or for a file of its own."""
+
+import io
+import math
+from typing import Any, Literal
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+
+from grape_bench.legend import draw_legend, room_in
+from grape_bench.palette import DOTTED, INK, Style, style
+from grape_bench.svg import embed, file
+from grape_bench.table import Curve, Figure, Panel
+
+_WIDTH_IN, _PANEL_IN = 9.6, 2.7  # of the whole, and the height of one panel
+_LEFT_IN, _GAP_IN, _BELOW_IN, _ABOVE_IN = 0.62, 0.2, 0.5, 0.3
+_RC: dict[Any, Any] = {
+    "text.parse_math": False,  # a name is no formula
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "grape-bench",
+    "font.family": ["DejaVu Sans"],  # to measure text by; wider than the fonts of a page, so nothing runs over
+    "font.size": 8.5,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.6,
+    "axes.titlesize": 8.5,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "lines.linewidth": 1.3,
+    "lines.markersize": 4.0,
+}
+
+
+def inline(figure: Figure) -> str:
+    """An `<svg>` element for a page, in the ink of the text around it; no two figures share an id."""
+    return embed(_draw(figure), figure.id, figure.caption)
+
+
+def standalone(figure: Figure) -> str:
+    """The text of an SVG file, which follows the reader's light or dark scheme by itself."""
+    return file(_draw(figure), figure.id, figure.caption)
+
+
+def _draw(figure: Figure) -> str:
+    with matplotlib.rc_context(_RC):
+        canvas, grid = _axes(figure)
+        for axes, panel in zip(grid, figure.panels, strict=True):
+            _panel(axes, figure, panel)
+        columns = min(len(grid), 2)
+        for index, (axes, panel) in enumerate(zip(grid, figure.panels, strict=True)):
+            last = index % columns == columns - 1 or index == len(grid) - 1
+            if last:  # all panels of a row share their encodings
+                draw_legend(axes, panel)
+            axes.tick_params(labelleft=index % columns == 0)
+        text = io.StringIO()
+        canvas.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+        return text.getvalue()
+
+
+def _axes(figure: Figure) -> tuple[Canvas, list[Axes]]:
+    """Panels two in a row, with room for the legend at the right, sharing their y axis."""
+    count = len(figure.panels)
+    lines, columns = math.ceil(count / 2), min(count, 2)
+    curves = max((len(panel.curves) for panel in figure.panels), default=0)
+    height = max(_PANEL_IN, 0.17 * curves)
+    tall = lines * (height + _BELOW_IN + _ABOVE_IN)
+    canvas = Canvas(figsize=(_WIDTH_IN, tall))
+    FigureCanvasSVG(canvas)
+    room = room_in(figure)
+    width = (_WIDTH_IN - _LEFT_IN - room - _GAP_IN * (columns - 1)) / columns
+    grid: list[Axes] = []
+    for index in range(count):
+        left = _LEFT_IN + (index % 2) * (width + _GAP_IN)
+        bottom = tall - (index // 2 + 1) * (height + _BELOW_IN + _ABOVE_IN) + _BELOW_IN
+        box = (left / _WIDTH_IN, bottom / tall, width / _WIDTH_IN, height / tall)
+        grid.append(canvas.add_axes(box, sharey=grid[0] if grid else None))
+    return canvas, grid
+
+
+def _panel(axes: Axes, figure: Figure, panel: Panel) -> None:
+    for curve in panel.curves:
+        _curve(axes, curve, style(curve.slot))
+    _scales(axes, figure, sorted({x for curve in panel.curves for x in curve.x}))
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color=INK, alpha=0.13, linewidth=0.5)
+    axes.set_axisbelow(True)
+    axes.set_title(panel.title, loc="left")
+    axes.set_xlabel(figure.x_label)
+    if not axes.get_subplotspec() and axes.get_position().x0 < 0.1:  # the first of its row
+        axes.set_ylabel(figure.y_label)
+    for name, level in panel.levels:
+        axes.axhline(level, color=INK, linewidth=0.7, linestyle=(0, (4, 3)), alpha=0.7, zorder=1)
+        _note(axes, f"{name} {level:.2f}".replace(" 0.", " ."), 0.995, level, "right")
+    if panel.mark:
+        name, x = panel.mark
+        axes.axvline(x, color=INK, linewidth=0.7, linestyle=DOTTED, alpha=0.7, zorder=1)
+        axes.annotate(f" {name}", (x, 0.02), xycoords=("data", "axes fraction"), fontsize=7.5, alpha=0.8)
+
+
+def _note(axes: Axes, text: str, across: float, level: float, side: Literal["left", "right"]) -> None:
+    axes.annotate(
+        text,
+        (across, level),
+        (0, 2),
+        xycoords=("axes fraction", "data"),
+        textcoords="offset points",
+        ha=side,
+        fontsize=7.5,
+        alpha=0.8,
+    )
+
+
+def _curve(axes: Axes, curve: Curve, look: Style) -> None:
+    dashes = DOTTED if curve.doubtful else look.dashes
+    axes.plot(
+        curve.x, curve.y, color=look.colour, marker=look.marker, linestyle=dashes, markeredgewidth=0, clip_on=False
+    )
+    for x, low, high in zip(curve.x, curve.low, curve.high, strict=False):
+        if not math.isnan(low):
+            axes.vlines(x, low, high, color=look.colour, linewidth=0.9, alpha=0.75)
+
+
+def _scales(axes: Axes, figure: Figure, lengths: list[float]) -> None:
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_locator(FixedLocator(lengths))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    if figure.share:
+        axes.set_ylim(0, 1.02)
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:.1f}"))
+        return
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.10g}"))

@@ -1,0 +1,118 @@
+"""What a run shows while it works: live lines on a terminal, plain lines elsewhere."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+from rich.progress import Progress as Bars
+
+from grape_bench import timing
+from grape_bench.cell import AccuracyCell, Block
+from grape_bench.record import AccuracyReading, MemoryReading, Record, TimeReading
+from grape_bench.schedule import estimate, words
+from grape_bench.worker import Finished, Result
+
+
+@dataclass
+class _Live:
+    block: Block
+    task: object
+
+
+class Progress:
+    """Follows the blocks of one run, on the standard error stream.
+
+    Args:
+        name: of the suite; blocks: all that will be measured; records: older ones, for estimates.
+        slots: trainings that run side by side.
+    """
+
+    def __init__(self, name: str, blocks: Sequence[Block], records: Sequence[Record], slots: int):
+        self._left = list(blocks)
+        self._records, self._slots, self._done, self._total = list(records), slots, 0, len(blocks)
+        self._console = Console(stderr=True, highlight=False)
+        self._bars = Bars(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[note]}"),
+            console=self._console,
+            transient=True,
+            disable=not self._console.is_terminal,
+        )
+        self._all = self._bars.add_task(name, total=len(blocks), note=self._remaining())
+        self._live: dict[int, Block] = {}
+        self._tasks: dict[int, object] = {}
+        self._start = timing.seconds()
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._bars.stop()
+
+    def started(self, ticket: int, block: Block) -> None:
+        """A block has begun."""
+        self._live[ticket] = block
+        self._tasks[ticket] = self._bars.add_task(f"  {title(block)}", total=None, note="")
+
+    def noted(self, ticket: int, text: str) -> None:
+        """A block told what it does now."""
+        self._bars.update(self._tasks[ticket], note=text)  # type: ignore[arg-type]
+
+    def finished(self, ticket: int, event: Finished) -> None:
+        """A block has ended."""
+        self._say(f"{title(self._live[ticket])}: {_summary(event.results)} ({words(event.seconds)})")
+        self._end(ticket)
+
+    def died(self, ticket: int, record: Record) -> None:
+        """A block's process has ended before the block did; what is left of the block will begin anew."""
+        self._say(f"{title(self._live[ticket])}: {record.cell.encoding} failed, {record.fault}: {record.message}")
+        self._end(ticket)
+
+    def _say(self, line: str) -> None:
+        self._done += 1
+        self._console.print(f"[{min(self._done, self._total)}/{self._total}] {line}", markup=False, soft_wrap=True)
+
+    def _end(self, ticket: int) -> None:
+        block = self._live.pop(ticket)
+        self._bars.remove_task(self._tasks.pop(ticket))  # type: ignore[arg-type]
+        if block in self._left:
+            self._left.remove(block)
+        self._bars.update(self._all, advance=1, note=self._remaining())
+
+    def _remaining(self) -> str:
+        left = estimate(self._left, self._records, self._slots)
+        return f"about {words(left)} left" if left else ""
+
+
+def title(block: Block) -> str:
+    """A block in a few words."""
+    cell = block.cells[0]
+    if isinstance(cell, AccuracyCell):
+        return f"{cell.task} {cell.train_length}, {cell.encoding}, seed {cell.seed}"
+    who = cell.encoding if len(block.cells) == 1 else f"{len(block.cells)} encodings"
+    keys = f"/{cell.kv_heads}" if cell.kv_heads else ""
+    return f"{cell.metric} {cell.scope} {cell.length}, {cell.heads}{keys} heads, {cell.dtype}, {cell.backend}, {who}"
+
+
+def _summary(results: Sequence[Result]) -> str:
+    readings = [_words(one) for one in results if one.role == "member"]
+    return "; ".join(readings) if len(readings) == 1 else f"{sum(one.status == 'ok' for one in results)} of {len(results)} ok"
+
+
+def _words(result: Result) -> str:
+    match result.reading:
+        case AccuracyReading(headline=headline, scores=scores):
+            rows = [f"{one.length}: {one.accuracy:.2f}" for one in scores if one.group == headline]
+            return f"{headline} {', '.join(rows)}"
+        case MemoryReading(peak_mib=peak):
+            return f"{peak:.1f} MiB"
+        case TimeReading(samples_ms=samples):
+            return f"{min(samples):.2f} ms at best"
+        case _:
+            return f"{result.status}: {result.message}"

@@ -1,0 +1,157 @@
+"""The one comparer: two sets of records, an interval, and one of four words."""
+
+import hashlib
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from grape_bench.cell import AccuracyCell
+from grape_bench.environment import differences
+from grape_bench.interval import Interval, mean_interval, paired_ratio, unpaired_ratio
+from grape_bench.record import AccuracyReading, MemoryReading, Record, TimeReading
+
+Word = Literal["faster", "slower", "smaller", "larger", "better", "worse", "same", "unclear"]
+
+RATIO_MARGIN = 0.03  # an A/A pair on a shared machine spreads about this much
+SCORE_MARGIN = 0.02  # in accuracy, of 1
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a is against b.
+
+    Args:
+        interval: of the ratio a / b for time and memory, of the difference a - b for accuracy.
+        paired: round by round of the same processes, or seed by seed. Unpaired times lean on the machine having been
+            the same on both days.
+    """
+
+    word: Word
+    interval: Interval
+    margin: float
+    paired: bool = True
+
+
+def compare(
+    a: Sequence[Record],
+    b: Sequence[Record],
+    margin: float | None = None,
+    *,
+    length: int | None = None,
+    group: str | None = None,
+) -> Comparison:
+    """Say what a is against b, both being records of one cell, or of one encoding over seeds.
+
+    The margin makes a band of no interest around equality, and the word is where the interval lies: inside it `same`,
+    wholly below it `faster` (`smaller`, `worse`), wholly above it `slower` (`larger`, `better`), across an edge
+    `unclear`. So "no difference found" never reads as "no difference".
+
+    Args:
+        a, b: records with a reading, all of one kind.
+        margin: 0.03 means 3 % for ratios (band from 1/1.03 to 1.03) and 0.03 of accuracy; None for the defaults.
+        length, group: which score of an accuracy; None for the training length, and the headline group.
+
+    Raises:
+        ValueError: nothing to compare, unlike readings, no seed in common, or cost records of environments that
+            differ; it names the key.
+    """
+    match _reading(a), _reading(b):
+        case TimeReading(), TimeReading():
+            _same_environment(a, b)
+            return _times(a, b, RATIO_MARGIN if margin is None else margin)
+        case MemoryReading() as one, MemoryReading() as other:
+            _same_environment(a, b)
+            return _memories(one, other, RATIO_MARGIN if margin is None else margin)
+        case AccuracyReading(), AccuracyReading():
+            return _scores(a, b, SCORE_MARGIN if margin is None else margin, length, group)
+        case one, other:
+            raise ValueError(f"a {one.kind} and a {other.kind} reading cannot be compared")
+
+
+def judge(interval: Interval, band: tuple[float, float], words: tuple[Word, Word]) -> Word:
+    """Where an interval lies against a band: `words` for below and above it."""
+    low, high = band
+    if not interval.known:
+        return "unclear"
+    if low <= interval.low and interval.high <= high:
+        return "same"
+    if interval.high < low:
+        return words[0]
+    return words[1] if interval.low > high else "unclear"
+
+
+def score(record: Record, length: int | None = None, group: str | None = None) -> float | None:
+    """Accuracy of one training at one length (None: the training length) and group (None: the headline)."""
+    assert isinstance(record.cell, AccuracyCell)
+    assert isinstance(record.reading, AccuracyReading)
+    length = record.cell.train_length if length is None else length
+    group = group or record.reading.headline
+    return next((one.accuracy for one in record.reading.scores if (one.length, one.group) == (length, group)), None)
+
+
+def by_seed(records: Iterable[Record]) -> dict[int, Record]:
+    """The latest record of each seed: the same seed measured again is a replicate, not a further sample."""
+    latest = sorted((one for one in records if isinstance(one.cell, AccuracyCell)), key=lambda one: one.at)
+    return {one.cell.seed: one for one in latest if isinstance(one.cell, AccuracyCell)}
+
+
+def seed_of(*names: str) -> int:
+    """A seed for a bootstrap from what it is about, so that a report reproduces byte for byte."""
+    return int.from_bytes(hashlib.sha256("\n".join(names).encode()).digest()[:8])
+
+
+def _times(a: Sequence[Record], b: Sequence[Record], margin: float) -> Comparison:
+    left, right = _samples(a), _samples(b)
+    shared = sorted(left.keys() & right.keys())
+    seed = seed_of(a[0].cell.id, b[0].cell.id, *sorted(left), *sorted(right))
+    if shared:
+        interval = paired_ratio([left[run] for run in shared], [right[run] for run in shared], seed=seed)
+    else:
+        interval = unpaired_ratio(list(left.values()), list(right.values()), seed=seed)
+    return Comparison(judge(interval, _band(margin), ("faster", "slower")), interval, margin, bool(shared))
+
+
+def _memories(a: MemoryReading, b: MemoryReading, margin: float) -> Comparison:
+    equal = a.peak_mib == b.peak_mib
+    ratio = 1.0 if equal else a.peak_mib / b.peak_mib if b.peak_mib else math.inf
+    interval = Interval.exact(ratio)
+    return Comparison(judge(interval, _band(margin), ("smaller", "larger")), interval, margin)
+
+
+def _scores(
+    a: Sequence[Record], b: Sequence[Record], margin: float, length: int | None, group: str | None
+) -> Comparison:
+    left, right = by_seed(a), by_seed(b)
+    pairs = [
+        (score(left[seed], length, group), score(right[seed], length, group))
+        for seed in sorted(left.keys() & right.keys())
+    ]
+    gaps = [one - other for one, other in pairs if one is not None and other is not None]
+    if not gaps:
+        raise ValueError("accuracies are compared seed by seed, and these share no seed with such a score")
+    interval = mean_interval(gaps)
+    return Comparison(judge(interval, (-margin, margin), ("worse", "better")), interval, margin)
+
+
+def _reading(records: Sequence[Record]) -> TimeReading | MemoryReading | AccuracyReading:
+    kinds = {type(one.reading) for one in records}
+    reading = records[-1].reading if records else None
+    if reading is None or len(kinds) != 1:
+        raise ValueError("each side of a comparison needs records with readings of one kind")
+    return reading
+
+
+def _samples(records: Iterable[Record]) -> dict[str, tuple[float, ...]]:
+    return {one.block_run: one.reading.samples_ms for one in records if isinstance(one.reading, TimeReading)}
+
+
+def _same_environment(a: Sequence[Record], b: Sequence[Record]) -> None:
+    first = a[0].environment
+    for other in (*a[1:], *b):
+        for sentence in differences(first, other.environment):
+            raise ValueError(f"these records are not comparable: {sentence}")
+
+
+def _band(margin: float) -> tuple[float, float]:
+    return 1 / (1 + margin), 1 + margin

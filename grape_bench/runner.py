@@ -1,0 +1,316 @@
+"""Blocks to an executor, and what comes back to the store; one failure stops one cell."""
+
+import os
+import uuid
+from collections import Counter, deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from grape_bench import timing
+from grape_bench.cell import Block
+from grape_bench.environment import Environment
+from grape_bench.errors import UserError
+from grape_bench.executors import Died, Event, Executor
+from grape_bench.progress import Progress
+from grape_bench.record import Fault, Record, RunStart
+from grape_bench.registry import Registry
+from grape_bench.schedule import earlier_failures, estimate, pending, words
+from grape_bench.store import Store, Writer
+from grape_bench.suite import Suite, expand, group, narrow
+from grape_bench.worker import Finished, Note, Protocol, measure
+
+_PATIENCE_S = 0.5  # between two looks at the limits
+_SHARED_GPU = 4  # trainings side by side on one GPU
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What the command line adds to a suite.
+
+    Args:
+        results: folder of the records; device: `auto`, `cpu` or `cuda`.
+        fresh: measure again what is on record; only: filters `key=value`; effort: None for the suite's own.
+        retry_failed: try failed cells once more; executor: name of a plug-in.
+    """
+
+    results: Path = Path("results")
+    device: str = "auto"
+    fresh: bool = False
+    only: tuple[str, ...] = ()
+    effort: str | None = None
+    retry_failed: bool = False
+    executor: str = "local"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run came to, in cells.
+
+    Args:
+        known: cells that had their records before; failed: of this run, and of earlier ones that were not tried again.
+        stopped: interrupted, to be continued by the same command.
+    """
+
+    measured: int = 0
+    known: int = 0
+    skipped: int = 0
+    failed: int = 0
+    stopped: bool = False
+
+
+def run(suite: Suite, options: RunOptions) -> Outcome:
+    """Measure what a suite asks for and its records lack.
+
+    Raises:
+        UserError: a filter names nothing, the records cannot be written, or another run writes to them.
+    """
+    blocks, protocol = _blocks(suite, options), _protocol(suite, options)
+    executor = _executor(options)
+    try:
+        environment = _observe(executor, protocol)
+        store = Store(options.results)
+        with store.writing(environment.machine, suite.name) as writer:
+            lines = list(store.lines(suite.name, environment.machine))
+            todo = _todo(blocks, lines, environment, protocol, options)
+            failures = 0 if options.retry_failed or options.fresh else earlier_failures(blocks, lines, environment)
+            measured = {cell.id for block in todo for cell in block.cells}
+            known = len({cell.id for block in blocks for cell in block.cells} - measured)
+            if not todo:
+                return Outcome(known=known, failed=failures)
+            start = _start(suite, options, protocol)
+            writer.append([start])
+            records = [line for line in lines if isinstance(line, Record)]
+            with Progress(suite.name, todo, records, _slots(environment)) as progress:
+                loop = _Loop(suite, start, writer, executor, protocol, environment, progress)
+                stopped = loop.run(todo)
+            return loop.outcome(known, failures, stopped=stopped)
+    finally:
+        executor.close()
+
+
+def plan(suite: Suite, options: RunOptions) -> str:
+    """What a run would do: numbers of cells and blocks by kind, and an estimate of time once there are records."""
+    blocks, protocol = _blocks(suite, options), _protocol(suite, options)
+    executor = _executor(options)
+    try:
+        environment = _observe(executor, protocol)
+    finally:
+        executor.close()
+    lines = list(Store(options.results).lines(suite.name, environment.machine))
+    todo = _todo(blocks, lines, environment, protocol, options)
+    rows = [f"{suite.name}: {_count(blocks)}; to measure: {_count(todo)}"]
+    for kind, some in _kinds(blocks).items():
+        rows.append(f"  {kind}: {_count(some)}; to measure: {_count(_kinds(todo).get(kind, []))}")
+    slots = _slots(environment)
+    took = estimate(todo, (line for line in lines if isinstance(line, Record)), slots)
+    rows.append(f"  estimate: {words(took) if took is not None else 'none yet, since no like block is on record'}")
+    return "\n".join(rows)
+
+
+def run_cell(suite: Suite, options: RunOptions, cell_id: str) -> str:
+    """Measure one cell in this process, for a debugger; nothing is recorded.
+
+    Raises:
+        UserError: no cell of the suite has an id that starts so, or several have.
+    """
+    cells = [cell for cell in expand(suite) if cell.id.startswith(cell_id)]
+    if len(cells) != 1:
+        found = f"{len(cells)} cells have ids that start with it" if cells else "no cell has it"
+        raise UserError(f"--cell {cell_id}: {found}; `grape-bench records {suite.name}` and reports name ids")
+    done = measure(Block((cells[0],)), _protocol(suite, options), lambda note: None)
+    (result,) = done.results
+    return result.reading.model_dump_json(indent=2) if result.reading else f"{result.status}: {result.message}"
+
+
+def _blocks(suite: Suite, options: RunOptions) -> list[Block]:
+    blocks = group(expand(suite), suite.baseline)
+    return narrow(blocks, options.only) if options.only else blocks
+
+
+def _protocol(suite: Suite, options: RunOptions) -> Protocol:
+    return Protocol(effort=options.effort or suite.effort, device=options.device)
+
+
+def _executor(options: RunOptions) -> Executor:
+    executor: Executor = Registry("executors")[options.executor].load()()
+    return executor
+
+
+def _observe(executor: Executor, protocol: Protocol) -> Environment:
+    try:
+        return executor.observe(protocol)
+    except RuntimeError as error:
+        raise UserError(str(error)) from None
+
+
+def _todo(
+    blocks: list[Block], lines: Iterable[Record | RunStart], environment: Environment, protocol: Protocol, options: RunOptions
+) -> list[Block]:
+    processes = timing.EFFORTS[protocol.effort].processes
+    return pending(
+        blocks,
+        [] if options.fresh else lines,
+        environment,
+        processes=processes,
+        retry_failed=options.retry_failed,
+    )
+
+
+def _start(suite: Suite, options: RunOptions, protocol: Protocol) -> RunStart:
+    at = timing.stamp()
+    name = f"{at[:19].replace(':', '').replace('-', '')}-{uuid.uuid4().hex[:4]}"
+    return RunStart(
+        run=name, suite=suite.name, at=at, fresh=options.fresh, only=options.only, effort=protocol.effort
+    )
+
+
+def _slots(environment: Environment) -> int:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else environment.cores
+    return cores if environment.device == "cpu" else min(cores, _SHARED_GPU)
+
+
+def _count(blocks: list[Block]) -> str:
+    cells = sum(len(block.cells) for block in blocks)
+    return f"{cells} cells in {len(blocks)} blocks"
+
+
+def _kinds(blocks: list[Block]) -> dict[str, list[Block]]:
+    kinds: dict[str, list[Block]] = {}
+    for block in blocks:
+        cell = block.cells[0]
+        name = f"{cell.metric} ({cell.scope})" if cell.kind == "cost" else f"accuracy ({cell.task})"
+        kinds.setdefault(name, []).append(block)
+    return kinds
+
+
+@dataclass
+class _Running:
+    block: Block
+    started: float
+    current: str | None = None  # id of the cell that is being worked on
+
+
+class _Loop:
+    """Keeps the executor busy until all blocks have ended."""
+
+    def __init__(
+        self,
+        suite: Suite,
+        start: RunStart,
+        writer: Writer,
+        executor: Executor,
+        protocol: Protocol,
+        environment: Environment,
+        progress: Progress,
+    ):
+        self.suite, self.start, self.writer, self.executor = suite, start, writer, executor
+        self.protocol, self.environment, self.progress = protocol, environment, progress
+        self.counts: Counter[str] = Counter()
+        self._queue: deque[Block] = deque()
+        self._running: dict[int, _Running] = {}
+        self._slots = _slots(environment)
+
+    def run(self, blocks: list[Block]) -> bool:
+        """Run all; True where it was interrupted."""
+        self._queue.extend(blocks)
+        try:
+            while self._queue or self._running:
+                self._fill()
+                for ticket, event in self.executor.wait(_PATIENCE_S):
+                    self._handle(ticket, event)
+                self._end_overdue()
+        except KeyboardInterrupt:
+            return True
+        return False
+
+    def outcome(self, known: int, failures: int, *, stopped: bool) -> Outcome:
+        counts = self.counts
+        return Outcome(counts["ok"], known, counts["skipped"], counts["failed"] + failures, stopped)
+
+    def _fill(self) -> None:
+        while self._queue and self._fits(self._queue[0]):
+            block = self._queue.popleft()
+            ticket = self.executor.start(block, self.protocol)
+            self._running[ticket] = _Running(block, timing.seconds())
+            self.progress.started(ticket, block)
+
+    def _fits(self, block: Block) -> bool:
+        alone = not self._running
+        if block.exclusive or any(one.block.exclusive for one in self._running.values()):
+            return alone
+        return len(self._running) < self._slots
+
+    def _handle(self, ticket: int, event: Event) -> None:
+        running = self._running[ticket]
+        if isinstance(event, Note):
+            running.current = event.cell
+            self.progress.noted(ticket, event.text)
+        elif isinstance(event, Finished):
+            del self._running[ticket]
+            self._append(event)
+            self.progress.finished(ticket, event)
+        else:
+            fault: Fault = "oom" if event.oom else "killed" if event.killed else "error"
+            self._blame(ticket, fault, event)
+
+    def _end_overdue(self) -> None:
+        limit = self.suite.block_minutes * 60
+        for ticket, running in list(self._running.items()):
+            if timing.seconds() - running.started > limit:
+                self.executor.kill(ticket)
+                self._blame(ticket, "timeout", Died(f"stopped after {self.suite.block_minutes:g} minutes", killed=False))
+
+    def _blame(self, ticket: int, fault: Fault, death: Died) -> None:
+        """Record the member that was being worked on as failed, and go on with the rest of its block."""
+        running = self._running.pop(ticket)
+        culprit = next((one for one in running.block.cells if one.id == running.current), running.block.cells[0])
+        record = Record(
+            id=culprit.id,
+            suite=self.suite.name,
+            run=self.start.run,
+            block_run=_block_run(),
+            at=timing.stamp(),
+            cell=culprit,
+            status="failed",
+            fault=fault,
+            message=death.message,
+            seconds=timing.seconds() - running.started,
+            environment=self.environment,
+        )
+        self._write([record])
+        self.progress.died(ticket, record)
+        rest = running.block.without(culprit.id)
+        if rest.cells:
+            self._queue.appendleft(rest)
+
+    def _append(self, finished: Finished) -> None:
+        block_run, at = _block_run(), timing.stamp()
+        self._write(
+            [
+                Record(
+                    id=result.cell.id,
+                    suite=self.suite.name,
+                    run=self.start.run,
+                    block_run=block_run,
+                    at=at,
+                    cell=result.cell,
+                    role=result.role,
+                    status=result.status,
+                    fault=result.fault,
+                    message=result.message,
+                    reading=result.reading,
+                    seconds=finished.seconds,
+                    environment=finished.environment,
+                )
+                for result in finished.results
+            ]
+        )
+
+    def _write(self, records: list[Record]) -> None:
+        self.writer.append(records)
+        self.counts.update(record.status for record in records if record.role == "member")
+
+
+def _block_run() -> str:
+    return uuid.uuid4().hex[:12]

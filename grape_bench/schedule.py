@@ -1,0 +1,125 @@
+"""What is left to measure, and how long it may take."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+
+from grape_bench.cell import AccuracyCell, Block, CostCell
+from grape_bench.environment import Environment
+from grape_bench.errors import UserError
+from grape_bench.record import Record, RunStart
+from grape_bench.suite import narrow
+
+Line = Record | RunStart
+Key = tuple[str, ...]
+
+
+def done_key(cell: CostCell | AccuracyCell, environment: Environment) -> Key:
+    """What makes two attempts the same: the cell and, for cost, what must match to compare two figures."""
+    return (cell.id, *environment.compared()) if cell.kind == "cost" else (cell.id,)
+
+
+def pending(
+    blocks: Sequence[Block], lines: Iterable[Line], environment: Environment, *, processes: int, retry_failed: bool
+) -> list[Block]:
+    """The blocks that are still to be measured, each as often as it is still missing.
+
+    A block with a missing member comes with its baseline, since a ratio needs both; a member that was skipped or
+    failed counts as done.
+
+    Args:
+        lines: the suite's records on this machine, oldest first. A `RunStart` that was fresh voids what is older.
+        processes: how many block runs a time cell needs.
+        retry_failed: count failed members as missing.
+    """
+    runs, refused = _tally(blocks, lines, retry_failed=retry_failed)
+    left = []
+    for block in blocks:
+        keys = {cell.id: done_key(cell, environment) for cell in block.cells}
+        needed = processes if timed(block) else 1
+        missing = {cell.id: 0 if keys[cell.id] in refused else needed - runs[keys[cell.id]] for cell in block.cells}
+        base = block.cells[block.baseline].id if block.baseline is not None else None
+        for turn in range(max(missing.values())):
+            wanted = {id for id, count in missing.items() if count > turn}
+            if base is not None and keys[base] not in refused:
+                wanted.add(base)
+            left.append(block.only(wanted))
+    return left
+
+
+def timed(block: Block) -> bool:
+    """Its cells are timed against each other in rounds."""
+    return len(block.cells) > 1 or (block.cells[0].kind == "cost" and block.cells[0].metric.endswith("_ms"))
+
+
+def earlier_failures(blocks: Sequence[Block], lines: Iterable[Line], environment: Environment) -> int:
+    """Cells whose last attempt on this machine failed."""
+    last = {done_key(one.cell, one.environment): one.status for one in lines if isinstance(one, Record)}
+    keys = (done_key(cell, environment) for block in blocks for cell in block.cells)
+    return sum(last.get(key) == "failed" for key in keys)
+
+
+def estimate(blocks: Sequence[Block], records: Iterable[Record], slots: int) -> float | None:
+    """Seconds that the blocks may take, from the mean of like blocks on record; None where no like block is.
+
+    Args:
+        slots: trainings that run side by side.
+    """
+    known: dict[Key, list[float]] = defaultdict(list)
+    seen = set()
+    for record in records:
+        if record.seconds is not None and record.block_run not in seen:
+            seen.add(record.block_run)
+            for key in _likeness(record.cell):
+                known[key].append(record.seconds)
+    total = 0.0
+    for block in blocks:
+        like = next((known[key] for key in _likeness(block.cells[0]) if key in known), None)
+        if like is None:
+            return None
+        total += fmean(like) / (1 if block.exclusive else slots)
+    return total
+
+
+def _likeness(cell: CostCell | AccuracyCell) -> list[Key]:
+    """Keys under which durations are kept, the most alike first."""
+    if isinstance(cell, AccuracyCell):
+        return [(cell.setting, cell.encoding), (cell.setting,), (cell.task.split("(")[0],)]
+    return [(cell.setting,), (cell.metric, cell.scope, str(cell.length)), (cell.metric, cell.scope)]
+
+
+def _tally(blocks: Sequence[Block], lines: Iterable[Line], *, retry_failed: bool) -> tuple[Counter[Key], set[Key]]:
+    runs: dict[Key, set[str]] = defaultdict(set)
+    refused: dict[Key, str] = {}
+    for line in lines:
+        if isinstance(line, RunStart):
+            if line.fresh:
+                void = _ids(blocks, line.only)
+                runs = defaultdict(set, {key: value for key, value in runs.items() if key[0] not in void})
+                refused = {key: value for key, value in refused.items() if key[0] not in void}
+        elif line.role == "member":
+            key = done_key(line.cell, line.environment)
+            if line.status == "ok":
+                runs[key].add(line.block_run)
+                refused.pop(key, None)
+            else:
+                refused[key] = line.status
+    kept = {key for key, status in refused.items() if not (retry_failed and status == "failed")}
+    return Counter({key: len(value) for key, value in runs.items()}), kept
+
+
+def _ids(blocks: Sequence[Block], only: Sequence[str]) -> set[str]:
+    try:
+        return {cell.id for block in narrow(blocks, only) for cell in block.cells}
+    except UserError:  # a filter of a run of an older suite, which names what this one no longer has
+        return set()
+
+
+def words(seconds: float) -> str:
+    """A duration as people say it: `40 s`, `3 min`, `2.5 h`."""
+    if seconds < 90:
+        return f"{math.ceil(seconds)} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

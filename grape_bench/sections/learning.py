@@ -1,0 +1,105 @@
+"""What the encodings buy: accuracy by task, group and length."""
+
+import statistics
+from collections.abc import Iterator
+
+from grape_bench.sections.wording import ABSENT, UNLEARNED, accuracy, amount_of, share, unlearned
+from grape_bench.table import Curve, Entry, Figure, Heading, Panel, Piece, Prose, Row, Section, Table
+from grape_bench.trial import Course, Trial
+from grape_bench.view import View
+
+_READING = (
+    "Mean over the seeds that learned ± half of the 95 % t interval; a single seed has no interval. "
+    f"{UNLEARNED} marks encodings of which no seed learned: their figures are means over all seeds."
+)
+
+
+def learning(view: View) -> Section | None:
+    """A figure and a table for each group of questions, task by task."""
+    if not view.courses:
+        return None
+    learned = (
+        "An encoding has learned, seed by seed, when its normalised headline score at the training length is at least "
+        f"{view.suite.learned:.2f}: (accuracy − blind) / (1 − blind), blind being what a reader without positions can "
+        "reach."
+    )
+    pieces = [
+        piece for number, course in enumerate(view.courses, 1) for piece in _course(view, course, f"task-{number}")
+    ]
+    return Section("accuracy", "Accuracy", (Prose(learned), *pieces))
+
+
+def _course(view: View, course: Course, anchor: str) -> Iterator[Piece]:
+    yield Heading(str(course))
+    if any(trial.records for trial in course.trials):
+        yield _figure(view, course, anchor)
+    for number, group in enumerate(course.groups, 1):
+        yield _table(course, group, f"{anchor}-group-{number}")
+
+
+def _table(course: Course, group: str, anchor: str) -> Table:
+    headline = group == course.headline
+    columns = ["encoding", *(_column(course, length) for length in course.lengths)]
+    columns += ["did not learn", "steps to 0.9"] if headline else []
+    rows = [_row(course, trial, group, headline) for trial in course.trials]
+    rows += [_level(course, group, "blind", len(columns)), _level(course, group, "chance", len(columns))]
+    name = f"{group}, the headline group" if headline else group
+    caption = f"Accuracy in {name}, by test length in tokens"
+    return Table(anchor, caption, tuple(columns), tuple(rows), foot=_READING)
+
+
+def _column(course: Course, length: int) -> str:
+    return f"{length} (trained)" if length == course.train_length else f"{length}"
+
+
+def _row(course: Course, trial: Trial, group: str, headline: bool) -> Row:
+    entries = [accuracy(trial, length, group) for length in course.lengths]
+    return (Entry(trial.encoding), *entries, *((unlearned(trial), _steps(trial)) if headline else ()))
+
+
+def _steps(trial: Trial) -> Entry:
+    steps = trial.steps()
+    reached = [one for one in steps if one is not None]
+    if not steps:
+        return ABSENT
+    if not reached:
+        return Entry("never", tone="muted")
+    missed = (
+        f"{len(steps) - len(reached)} of {amount_of(len(steps), 'seed')} never" if len(reached) < len(steps) else ""
+    )
+    return Entry(f"{statistics.median(reached):.0f}", missed)
+
+
+def _level(course: Course, group: str, which: str, columns: int) -> Row:
+    found = [course.reference(length, group) for length in course.lengths]
+    levels = [Entry(share(getattr(one, which)), tone="muted") if one else ABSENT for one in found]
+    name = "blind ceiling" if which == "blind" else which
+    padding = [Entry("")] * (columns - 1 - len(levels))
+    return (Entry(name, tone="muted"), *levels, *padding)
+
+
+def _figure(view: View, course: Course, anchor: str) -> Figure:
+    group = course.headline
+    curves = (_curve(view, course, trial) for trial in course.trials)
+    reference = course.reference(course.train_length, group)
+    levels = (("blind ceiling", reference.blind), ("chance", reference.chance)) if reference else ()
+    panel = Panel("", tuple(one for one in curves if one.x), levels, ("trained", course.train_length))
+    caption = (
+        f"{course.task}: accuracy in {group} against test length. Whiskers are 95 % t intervals over seeds; "
+        f"a dotted line is an encoding of which no seed learned."
+    )
+    return Figure(f"{anchor}-accuracy", caption, "test length, tokens", f"accuracy in {group}", (panel,), share=True)
+
+
+def _curve(view: View, course: Course, trial: Trial) -> Curve:
+    points = [(length, trial.accuracy(length, course.headline)) for length in course.lengths]
+    found = [(length, one) for length, one in points if one is not None]
+    return Curve(
+        label=trial.encoding,
+        slot=view.encodings.index(trial.encoding),
+        x=tuple(float(length) for length, _ in found),
+        y=tuple(one.mid for _, one in found),
+        low=tuple(one.low for _, one in found),
+        high=tuple(one.high for _, one in found),
+        doubtful=not trial.learners,
+    )

@@ -1,0 +1,106 @@
+"""How figures and outcomes are written."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from grape_bench.bench import CONTENDED, Bench, Grid, contention, value
+from grape_bench.interval import Interval
+from grape_bench.outcome import Outcome
+from grape_bench.ranking import Word
+from grape_bench.table import Entry
+from grape_bench.trial import Trial
+
+MARKS: dict[Word, str] = {
+    "faster": "▼", "slower": "▲", "smaller": "▼", "larger": "▲",
+    "better": "▲", "worse": "▼", "same": "=", "unclear": "?",
+}  # fmt: skip
+UNLEARNED = "†"
+CONTENDED_MARK = "°"
+ABSENT = Entry("–", tone="muted")  # the suite does not ask for it
+
+
+def share(part: float) -> str:
+    """An accuracy: .982, and 1.000."""
+    return f"{part:.3f}".removeprefix("0")
+
+
+def quantity(amount: float, unit: str = "") -> str:
+    """Three significant digits, never an exponent: 0.0123 ms, 12.3 ms, 1,234 ms."""
+    size = math.floor(math.log10(abs(amount))) if amount else 0
+    return f"{amount:,.{min(max(2 - size, 0), 6)}f} {unit}".rstrip()
+
+
+def factor(interval: Interval) -> str:
+    """A ratio with as many digits as its interval bears out."""
+    return f"{interval.mid:.{_digits(interval)}f}"
+
+
+def span(interval: Interval) -> str:
+    """An interval in brackets, or nothing where there is none."""
+    digits = _digits(interval)
+    return f"[{interval.low:.{digits}f}, {interval.high:.{digits}f}]" if interval.known and interval.half else ""
+
+
+def amount_of(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def standing(outcomes: Sequence[Outcome]) -> Entry:
+    """The word for cells without a figure; where they differ, the gravest."""
+    for word in ("failed", "skipped", "missing"):
+        for one in outcomes:
+            if one.standing == word:
+                return Entry(word, one.fault, word)
+    return Entry("not tested", tone="muted")
+
+
+def accuracy(trial: Trial, length: int, group: str) -> Entry:
+    """Mean ± half of the t interval over seeds, or why there is none."""
+    found = trial.accuracy(length, group)
+    if found is None:
+        return standing(trial.outcomes)
+    text = share(found.mid) + (f" ± {share(found.half)}" if found.known else "")
+    absent = Counter(one.standing for one in trial.outcomes if one.standing != "ok")
+    notes = [] if found.known else ["1 seed"]
+    notes += [f"{count} {word}" for word, count in absent.items()]
+    if not trial.learners:
+        return Entry(f"{text} {UNLEARNED}", ", ".join(notes), "unlearned")
+    return Entry(text, ", ".join(notes))
+
+
+def unlearned(trial: Trial) -> Entry:
+    """How many seeds were trained and did not learn."""
+    if not trial.records:
+        return ABSENT
+    return Entry(f"{trial.unlearned} of {len(trial.records)}", tone="unlearned" if trial.unlearned else "muted")
+
+
+def absolute(outcome: Outcome | None, unit: str) -> str:
+    """The figure of an ok cell with its unit, marked where the machine was contended."""
+    amount = value(outcome)
+    if amount is None:
+        return ""
+    contended = (contention(outcome) or 0) > CONTENDED
+    return quantity(amount, unit) + (CONTENDED_MARK if contended else "")
+
+
+def cost(bench: Bench, grid: Grid, encoding: str, length: int, unit: str) -> Entry:
+    """The ratio to the baseline with its interval, and the absolute figure below it; or why there is none."""
+    outcome = grid.outcomes.get((encoding, length))
+    if outcome is None:
+        return ABSENT
+    if outcome.standing != "ok":
+        return standing([outcome])
+    figure = absolute(outcome, unit)
+    if encoding == bench.baseline:
+        return Entry("1", figure, "reference")
+    found = bench.against(grid, encoding, length)
+    if found is None:
+        return Entry(figure, "no baseline beside it" if bench.baseline else "")
+    note = " ".join(filter(None, (span(found.interval), figure)))
+    return Entry(f"{factor(found.interval)} {MARKS[found.word]}", note, found.word)
+
+
+def _digits(interval: Interval) -> int:
+    return 3 if interval.known and interval.half < 0.01 else 2

@@ -1,0 +1,118 @@
+"""What is wrong in a suite, one sentence each, with file, line and key."""
+
+import json
+import re
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from grape_bench.errors import allowed
+from grape_bench.expression import canonical
+from grape_bench.suite_format import AccuracyGrid, CostGrid, Plugins, SuiteFile
+from grape_bench.suite_text import Loc, SuiteText
+
+_KINDS = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "string_type": "text",
+    "tuple_type": "a list, such as [a, b]",
+    "model_type": "a mapping of keys to values",
+    "finite_number": "a finite number",
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "less than {lt}",
+    "less_than_equal": "at most {le}",
+    "string_too_long": "at most {max_length} characters long",
+}
+
+
+def check(text: SuiteText) -> SuiteFile:
+    """The suite that a file's values state.
+
+    Raises:
+        UserError: one line for each thing that is wrong, `file:line: key: sentence`.
+    """
+    values = text.values if isinstance(text.values, dict) else {}
+    if values is not text.values:
+        text.report((), f"must be a mapping of keys to values, not {_shown(text.values)}")
+        text.refuse()
+    try:
+        # As JSON, because only there is pydantic strict about numbers and lenient about lists for tuples.
+        suite = SuiteFile.model_validate_json(json.dumps(_whole(values)), strict=True, context=Plugins())
+    except ValidationError as error:
+        for finding in error.errors(include_url=False):
+            loc = tuple(finding["loc"])
+            if finding["type"] == "too_short" and text.given(loc):
+                continue  # its items are wrong, and have findings of their own
+            text.report((*loc, *finding.get("ctx", {}).get("at", ())), _sentence(finding, loc, text))
+        text.refuse()
+        raise
+    _cross_check(suite, text)
+    text.refuse()
+    return suite
+
+
+def _cross_check(suite: SuiteFile, text: SuiteText) -> None:
+    grids: list[tuple[Loc, CostGrid | AccuracyGrid]] = []
+    grids += [(("cost", index), grid) for index, grid in enumerate(suite.cost)]
+    grids += [(("accuracy", index), grid) for index, grid in enumerate(suite.accuracy)]
+    for loc, grid in grids:
+        for item, name in enumerate(grid.encodings):
+            if name not in suite.encodings:
+                sentence = f"{name!r} is not among the suite's encodings.{allowed(name, suite.encodings)}"
+                text.report((*loc, "encodings", item), sentence)
+    if not suite.cost and not suite.accuracy:
+        text.report((), "there is nothing to measure; give 'cost', 'accuracy' or both")
+
+
+def _whole(value: Any) -> Any:
+    """`1e4` is a whole number for a key that wants one."""
+    if isinstance(value, dict):
+        return {key: _whole(one) for key, one in value.items()}
+    return [_whole(one) for one in value] if isinstance(value, list) else canonical(value)
+
+
+def _sentence(finding: Any, loc: Loc, text: SuiteText) -> str:
+    """A finding of pydantic in the words of a suite."""
+    kind, ctx = finding["type"], finding.get("ctx", {})
+    if kind == "suite":
+        return str(ctx["sentence"])
+    if kind == "missing":
+        return "this key is missing"
+    if kind == "extra_forbidden":
+        return f"there is no key {loc[-1]!r} here.{allowed(str(loc[-1]), _model_at(loc[:-1]).model_fields)}"
+    if kind in ("too_short", "string_too_short"):
+        return "is empty; give at least one" if kind == "too_short" else "is empty"
+    given = text.given(loc)
+    if kind == "literal_error":
+        known = re.findall(r"'([^']*)'", ctx["expected"])
+        return f"{_shown(given)} is not allowed.{allowed(str(given), known)}"
+    if kind not in _KINDS:
+        return f"{finding['msg']}, given {_shown(given)}"
+    hint = "; put it in quotes" if kind == "string_type" and isinstance(given, int | float) else ""
+    return f"must be {_KINDS[kind].format(**_whole(ctx))}, not {_shown(given)}{hint}"
+
+
+def _model_at(loc: Loc) -> type[BaseModel]:
+    model: type[BaseModel] = SuiteFile
+    for key in loc:
+        if isinstance(key, str):
+            annotation = model.model_fields[key].annotation
+            model = next(one for one in (annotation, *get_args(annotation)) if isinstance(one, type))
+    return model
+
+
+def _shown(value: Any) -> str:
+    """A value as YAML writes it, shortened."""
+    match value:
+        case dict():
+            return "a mapping"
+        case list():
+            return "a list"
+        case str():
+            text = f"the text {value!r}"
+        case _:
+            text = json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,64 @@
+"""Finding suites by the words that a user types."""
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+
+from grape_bench.errors import UserError
+from grape_bench.suite import Suite, load
+
+SUITES = Path("suites")
+
+
+def all_files() -> list[Path]:
+    """The suites of the working directory."""
+    return sorted(SUITES.glob("*.yaml"))
+
+
+def load_all(words: Iterable[str], commands: Iterable[str] = ()) -> list[Suite]:
+    """Load the named files.
+
+    Args:
+        commands: words that may have been meant in place of a file.
+
+    Raises:
+        UserError: a line for each thing that is wrong in any of them.
+    """
+    suites, errors = [], []
+    for word in words:
+        try:
+            suites.append(load(_existing(word, list(commands))))
+        except UserError as error:
+            errors.append(str(error))
+    if errors:
+        raise UserError("\n".join(errors))
+    return suites
+
+
+def by_name(word: str) -> str:
+    """The file of a suite that was called by its name; any other word as it is."""
+    path = SUITES / f"{word}.yaml"
+    return str(path) if path.is_file() and not Path(word).is_file() else word
+
+
+def _existing(word: str, commands: list[str]) -> Path:
+    path = Path(word)
+    try:
+        if path.exists() or path.is_symlink():
+            return path
+    except (OSError, ValueError) as error:  # a name too long, or one with a NUL
+        raise UserError(f"{word!r} is no path: {getattr(error, 'strerror', None) or error}") from None
+    raise UserError(
+        f"there is no suite file {word}.{_hint(path, commands)} `grape-bench list suites` shows what there is."
+    )
+
+
+def _hint(path: Path, commands: list[str]) -> str:
+    near = (path.with_name(f"{path.name}.yaml"), SUITES / f"{path.name}.yaml", SUITES / path.name)
+    files = {one.stem: one for one in all_files()}
+    close = difflib.get_close_matches(path.stem, files, n=1)
+    found = [str(one) for one in near if one.is_file()] + [str(files[stem]) for stem in close]
+    if found:
+        return f" Did you mean {found[0]}?"
+    command = difflib.get_close_matches(str(path), commands, n=1)
+    return f" Did you mean the command {command[0]!r}?" if command else ""

@@ -1,0 +1,76 @@
+"""Filters such as `encoding=rope` that narrow what a run does."""
+
+from collections.abc import Iterable, Sequence
+
+from grape_bench.cell import AccuracyCell, Block, CostCell
+from grape_bench.errors import UserError, allowed
+from grape_bench.expression import Expression, canonical
+from grape_bench.registry import Registry
+
+_HIDDEN = {"versions", "model", "training", "test_lengths"}
+KEYS = sorted({*CostCell.model_fields, *AccuracyCell.model_fields} - _HIDDEN)
+
+
+def narrow(blocks: Sequence[Block], only: Sequence[str]) -> list[Block]:
+    """The blocks with the cells that pass the filters.
+
+    Filters of one key are alternatives, those of different keys must all hold. A cost block that keeps a cell keeps
+    its baseline too, because a ratio needs both.
+
+    Args:
+        blocks: as `group` gives them.
+        only: filters `key=value`; a key is a field of a cell.
+
+    Raises:
+        UserError: an unknown key, a value that no cell has, or filters that no cell passes together.
+    """
+    wanted = _wanted(only)
+    cells = [cell for block in blocks for cell in block.cells]
+    for key, values in wanted.items():
+        known = {text for cell in cells if (text := _text(cell, key)) is not None}
+        for value in sorted(values - known):
+            raise UserError(f"--only {key}={value} matches nothing.{allowed(value, known)}")
+    found = [one for block in blocks if (one := _narrowed(block, wanted)) is not None]
+    if not found and blocks:
+        raise UserError(f"no cell passes all of: {', '.join(only)}")
+    return found
+
+
+def _wanted(only: Iterable[str]) -> dict[str, set[str]]:
+    wanted: dict[str, set[str]] = {}
+    for text in only:
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not value:
+            raise UserError(f"--only {text}: write KEY=VALUE, such as encoding=rope")
+        if key not in KEYS:
+            raise UserError(f"--only {text}: there is no key {key!r}.{allowed(key, KEYS)}")
+        wanted.setdefault(key, set()).add(_spelling(key, value))
+    return wanted
+
+
+def _spelling(key: str, value: str) -> str:
+    """One spelling for each value: canonical expressions, plain numbers, and the metric that is really measured."""
+    if key in ("encoding", "task"):
+        return str(Expression.parse(value, Registry(f"{key}s")))
+    if key == "metric":
+        return str(Registry("metrics")[value].facts.get("derived_from") or value)
+    try:
+        return str(canonical(float(value)))
+    except ValueError:
+        return value.lower()
+
+
+def _text(cell: CostCell | AccuracyCell, key: str) -> str | None:
+    value = getattr(cell, key, None)
+    if key == "kv_heads" and isinstance(cell, CostCell):
+        value = cell.kv_heads or cell.heads
+    return None if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _narrowed(block: Block, wanted: dict[str, set[str]]) -> Block | None:
+    kept = [all(_text(cell, key) in values for key, values in wanted.items()) for cell in block.cells]
+    if not any(kept):
+        return None
+    chosen = [index for index, keep in enumerate(kept) if keep or index == block.baseline]
+    baseline = chosen.index(block.baseline) if block.baseline is not None else None
+    return Block(tuple(block.cells[index] for index in chosen), baseline)

@@ -1,0 +1,213 @@
+"""The format of a suite: every key with its type, bounds and meaning."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
+
+from grape_bench.cell import Count, Dtype, Frozen, ModelOptions, Scope, TrainingOptions
+from grape_bench.errors import UserError, allowed
+from grape_bench.expression import Expression
+from grape_bench.registry import Registry
+
+T = TypeVar("T")
+
+
+class Plugins(dict[str, Registry]):
+    """The registries by kind, each read when it is first asked for."""
+
+    def __missing__(self, kind: str) -> Registry:
+        self[kind] = Registry(kind)
+        return self[kind]
+
+
+def plugins(info: ValidationInfo) -> Plugins:
+    """Those of the validation's context, or fresh ones."""
+    return info.context if isinstance(info.context, Plugins) else Plugins()
+
+
+def wrong(sentence: str, *at: str | int) -> PydanticCustomError:
+    """A finding about the value under validation, or about what stands `at` a path below it."""
+    return PydanticCustomError("suite", "{sentence}", {"sentence": sentence, "at": at})
+
+
+@contextmanager
+def _as_finding(*at: int) -> Iterator[None]:
+    try:
+        yield
+    except UserError as error:
+        raise wrong(str(error), *at) from None
+
+
+def _encoding(text: str, info: ValidationInfo) -> str:
+    with _as_finding():
+        try:
+            return str(Expression.parse(text, plugins(info)["encodings"]))
+        except UserError as error:
+            cut = text.count("(") > text.count(")") or text.count("(") < text.count(")")
+            hint = '; inside [...] an expression with a comma needs quotes: "rope(a=1, b=2)"' if cut else ""
+            raise UserError(f"{error}{hint}") from None
+
+
+def _task(text: str, info: ValidationInfo) -> str:
+    with _as_finding():
+        expression = Expression.parse(text, plugins(info)["tasks"])
+    if len(expression.parts) > 1:
+        raise wrong(f"{text!r} is a sum; a task is one name with its options")
+    return str(expression)
+
+
+def _backend(name: str, info: ValidationInfo) -> str:
+    with _as_finding():
+        return plugins(info)["backends"][name].name
+
+
+def _distinct(items: tuple[T, ...]) -> tuple[T, ...]:
+    first: dict[T, int] = {}
+    for index, item in enumerate(items):
+        if first.setdefault(item, index) < index:
+            raise wrong(f"{item} is listed twice; item [{first[item]}] is the same", index)
+    return items
+
+
+EncodingText = Annotated[str, AfterValidator(_encoding)]
+TaskText = Annotated[str, AfterValidator(_task)]
+BackendName = Annotated[str, AfterValidator(_backend)]
+Axis = Annotated[tuple[T, ...], Field(min_length=1), AfterValidator(_distinct)]
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
+
+
+def _divides(heads: Iterable[int], kv_heads: int | None) -> None:
+    for one in heads:
+        if kv_heads and one % kv_heads:
+            raise wrong(f"{one} heads do not divide into {kv_heads} key and value heads; write a grid for each")
+
+
+class CostGrid(Frozen):
+    """What the encodings cost, at every combination of the listed settings."""
+
+    scope: Scope = Field("attention", description="attention: the operation alone; model: a step of the whole model")
+    lengths: Axis[Count] = Field(description="tokens of the sequence, or of the cache that is decoded against")
+    heads: Axis[Count] = Field((8,), description="query heads")
+    kv_heads: Axis[Count | None] = Field((None,), description="key and value heads; null for as many as heads")
+    head_dim: Axis[Count] = Field((64,), description="channels of one head")
+    batch: Axis[Count] = Field((1,), description="sequences at once")
+    dtypes: Axis[Dtype] = Field(("float32",), description="number formats")
+    metrics: Axis[str] = Field(description="what is measured; `grape-bench list metrics` names all")
+    backends: Axis[BackendName] = Field(("sdpa",), description="attention backends; see `grape-bench list backends`")
+    causal: bool = Field(False, description="whether a token sees only itself and the past")
+    layers: Count = Field(2, description="layers of the model, where the scope is model")
+    encodings: Axis[EncodingText] = Field((), description="some of the suite's encodings; all where left out")
+
+    @field_validator("kv_heads")
+    @classmethod
+    def _kv_heads_divide(cls, items: tuple[int | None, ...], info: ValidationInfo) -> tuple[int | None, ...]:
+        for item in items:
+            _divides(info.data.get("heads", ()), item)
+        return items
+
+    @field_validator("metrics")
+    @classmethod
+    def _metrics_fit(cls, items: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        scope = info.data.get("scope")
+        for index, item in enumerate(items):
+            with _as_finding(index):
+                facts = plugins(info)["metrics"][item].facts
+            if facts.get("kind") == "accuracy":
+                raise wrong(f"{item} is no cost; it is measured by the entries of 'accuracy'", index)
+            if scope and scope not in facts.get("scopes", ()):
+                fitting = " or ".join(facts.get("scopes", ())) or "none"
+                raise wrong(f"{item} is not measured in scope {scope}; its scope is {fitting}", index)
+        return items
+
+    @field_validator("layers")
+    @classmethod
+    def _layers_need_a_model(cls, layers: int, info: ValidationInfo) -> int:
+        if info.data.get("scope") == "attention":
+            raise wrong("there are no layers in scope attention; remove the key or write scope: model")
+        return layers
+
+
+class AccuracyGrid(Frozen):
+    """What the encodings learn of one task: one training for each encoding, seed and number format."""
+
+    task: TaskText = Field(description="a task with its options, such as registers(writes=3)")
+    train_length: Count = Field(description="tokens of the training sequences")
+    test_lengths: Axis[Count] = Field(description="tokens of the test sequences; the training length is among them")
+    model: ModelOptions = Field(ModelOptions(), description="the transformer that is trained")
+    training: TrainingOptions = Field(TrainingOptions(), description="the recipe of the training")
+    dtypes: Axis[Dtype] = Field(("float32",), description="number formats")
+    backend: BackendName = Field("sdpa", description="attention backend")
+    encodings: Axis[EncodingText] = Field((), description="some of the suite's encodings; all where left out")
+
+    @field_validator("test_lengths")
+    @classmethod
+    def _training_length_is_tested(cls, items: tuple[int, ...], info: ValidationInfo) -> tuple[int, ...]:
+        if info.data.get("train_length", items[0]) not in items:
+            raise wrong(f"the training length {info.data['train_length']} must be among the test lengths")
+        return items
+
+    @field_validator("model")
+    @classmethod
+    def _heads_divide(cls, model: ModelOptions) -> ModelOptions:
+        if model.width % model.heads:
+            raise wrong(f"width {model.width} does not divide into {model.heads} heads")
+        _divides((model.heads,), model.kv_heads)
+        return model
+
+    @field_validator("training")
+    @classmethod
+    def _shortest_is_short(cls, training: TrainingOptions, info: ValidationInfo) -> TrainingOptions:
+        length = info.data.get("train_length")
+        if length and training.shortest and training.shortest > length:
+            raise wrong(f"{training.shortest} is longer than the training length {length}", "shortest")
+        return training
+
+
+class SuiteFile(Frozen):
+    """A benchmark suite of grape-bench: which position encodings are compared, at what, and how."""
+
+    title: str = Field(min_length=1, max_length=120, description="a short headline")
+    about: str = Field("", max_length=10_000, description="one paragraph shown in the report")
+    encodings: Axis[EncodingText] = Field(description="expressions such as none, rope(base=1e6) or rope + fourier")
+    baseline: EncodingText | None = Field(None, description="the encoding that ratios refer to, one of `encodings`")
+    seeds: Axis[Seed] = Field((0,), description="one training for each; equal seeds see equal data")
+    effort: Literal["quick", "full"] = Field("quick", description="how many rounds and processes cost is measured in")
+    learned: float = Field(
+        0.75, gt=0, le=1, description="normalised score at the training length from which an encoding has learned"
+    )
+    block_minutes: float = Field(30, gt=0, le=10_000, description="minutes after which a block is stopped as timed out")
+    cost: tuple[CostGrid, ...] = Field((), description="grids of cost settings")
+    accuracy: tuple[AccuracyGrid, ...] = Field((), description="trainings")
+
+    @field_validator("baseline")
+    @classmethod
+    def _baseline_is_listed(cls, baseline: str | None, info: ValidationInfo) -> str | None:
+        if baseline is None:
+            raise wrong("must be text, not null; the encoding is the word none")
+        if baseline not in (encodings := info.data.get("encodings", (baseline,))):
+            raise wrong(f"{baseline!r} is not among the suite's encodings.{allowed(baseline, encodings)}")
+        return baseline
+
+
+class Suite(SuiteFile):
+    """A checked suite. Its expressions are canonical.
+
+    Args:
+        name: the file's stem; records and reports are kept under it.
+    """
+
+    name: str
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of a suite's file, for editors.
+
+    It names no plug-in, so that a new plug-in leaves it as it is; `grape-bench check` knows them.
+    """
+    tree = SuiteFile.model_json_schema()
+    for part in (tree, *tree["$defs"].values()):
+        part["description"] = part["description"].split("\n\n")[0].replace("\n", " ")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **tree}

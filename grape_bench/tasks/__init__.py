@@ -1,0 +1,93 @@
+"""The contract of a task: a body, a tail of questions, and a label at every tail position.
+
+Shapes: B sequences, n tokens of each, m of them the tail.
+A file of this folder is a task of its name; its last line is `PLUGIN = Class`.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from grape_bench.expression import Expression
+from grape_bench.registry import Registry
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sequences of one length, without padding.
+
+    Args:
+        tokens: (B, n) ids.
+        labels: (B, m) answer ids of the last m positions.
+        groups: (m,) the index in `Task.groups` that each tail position belongs to.
+        kinds: (m,) segment ids of the tail.
+    """
+
+    tokens: Tensor
+    labels: Tensor
+    groups: Tensor
+    kinds: Tensor
+
+
+@dataclass(frozen=True)
+class Group:
+    """Questions of one kind, whose accuracy is reported apart.
+
+    Args:
+        blind: the accuracy that a reader without positions can reach; chance: that of guessing.
+    """
+
+    name: str
+    blind: float
+    chance: float
+
+
+class Task:
+    """Makes sequences from a generator, with questions whose answers are known.
+
+    Class attributes are declared facts: `version` is raised when a sequence would change, `headline` names the group
+    that stands for the task, `column` the article's column that it fills.
+    """
+
+    version = 1
+    headline = ""
+    column = ""
+
+    vocabulary: int
+    answers: int
+    kinds: int = 1
+    groups: tuple[Group, ...]
+
+    def batch(self, count: int, length: int, generator: torch.Generator) -> Batch:
+        """`count` sequences of `length` tokens, on the generator's device.
+
+        Raises:
+            Unsupported: the length has no room for what the task writes.
+        """
+        raise NotImplementedError
+
+
+def spread(count: int, spans: int, width: int, room: tuple[int, int], generator: torch.Generator) -> Tensor:
+    """Starts (count, spans) of spans that do not overlap, in order, drawn in [low, high).
+
+    Args:
+        width: tokens of a span; room: (low, high).
+    """
+    low, high = room
+    free = high - low - spans * width
+    draws = torch.randint(0, free + 1, (count, spans), generator=generator, device=generator.device)
+    return draws.sort(dim=1).values + low + width * torch.arange(spans, device=generator.device)
+
+
+def load(text: str) -> Task:
+    """The task that an expression names, such as `registers(writes=4)`.
+
+    Raises:
+        UserError: it names no known task, or not exactly one.
+    """
+    registry = Registry("tasks")
+    (part,) = Expression.parse(text, registry).parts
+    task = registry[part.name].load()(**dict(part.options))
+    assert isinstance(task, Task)
+    return task

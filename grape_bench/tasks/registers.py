@@ -1,0 +1,102 @@
+"""Registers: which digit was written last? Task C, long-range numeric reasoning."""
+
+import torch
+from torch import Tensor
+
+from grape_bench.errors import Unsupported
+from grape_bench.tasks import Batch, Group, Task, spread
+
+_FILLERS = 16
+_DIGITS = 10
+
+
+class Registers(Task):
+    """Digits are written to registers among filler; the tail asks for last values, and compares two.
+
+        body   . . a=3 . b=1 . . a=1 . . b=3 .     tail   ask a   cmp b   ask b   cmp a
+        label                                              1       0       3       1
+
+    `ask u` asks for the value that u was last given (group recall). `cmp v` after it asks whether u's last value is
+    greater than v's (group cmp). Every register receives the same digits in an order of its own, so that the bag of
+    writes says nothing about which came last: without positions recall is 1 / writes and cmp one half, exactly.
+
+    Args:
+        registers: number k; writes: number W to each, at most 10; pairs: number of `ask cmp` pairs in the tail.
+
+    Raises:
+        Unsupported: a length below k W + 2 pairs.
+
+    Source: ours, for the article's task of long-range numeric reasoning.
+    """
+
+    headline = "recall"
+    column = "C"
+
+    def __init__(self, *, registers: int = 4, writes: int = 3, pairs: int = 6):
+        if registers < 2 or not 2 <= writes <= _DIGITS or pairs < 1:
+            raise Unsupported(
+                f"registers(registers={registers}, writes={writes}, pairs={pairs}): there are at least 2 registers, "
+                f"2 to {_DIGITS} writes and 1 pair"
+            )
+        self.registers, self.writes, self.pairs = registers, writes, pairs
+        # Ids: registers x digits write tokens, then `ask`, then `cmp`, then filler.
+        self.ask = registers * _DIGITS
+        self.filler = self.ask + 2 * registers
+        self.vocabulary = self.filler + _FILLERS
+        self.answers = _DIGITS + 2  # a digit, or no / yes
+        self.groups = (Group("recall", 1 / writes, 1 / _DIGITS), Group("cmp", 0.5, 0.5))
+
+    def batch(self, count: int, length: int, generator: torch.Generator) -> Batch:
+        body = length - 2 * self.pairs
+        if body < self.registers * self.writes:
+            least = self.registers * self.writes + 2 * self.pairs
+            raise Unsupported(f"registers needs at least {least} tokens for its writes and questions, got {length}")
+        device = generator.device
+        values = self._values(count, generator)  # (B, k, W)
+        tokens = torch.randint(self.filler, self.vocabulary, (count, length), generator=generator, device=device)
+        places = spread(count, self.registers * self.writes, 1, (0, body), generator)
+        tokens.scatter_(1, places, self._writes(values, generator))
+        asked, answers = self._questions(values[:, :, -1], generator)
+        tokens[:, body:] = asked
+        groups = torch.tensor([0, 1], device=device).repeat(self.pairs)
+        return Batch(tokens, answers, groups, torch.zeros_like(groups))
+
+    def _values(self, count: int, generator: torch.Generator) -> Tensor:
+        """Digits (B, k, W) by register and write: one pool of W digits a sequence, each register in its own order."""
+        device = generator.device
+        pool = _shuffles(count, 1, _DIGITS, generator)[:, :, : self.writes].expand(-1, self.registers, -1)
+        values = pool.gather(2, _shuffles(count, self.registers, self.writes, generator))
+        # If all last digits are equal there is nothing to compare: rotate the first register's order by one.
+        equal = (values[:, :, -1] == values[:, :1, -1]).all(dim=1)
+        values[equal, 0] = values[equal, 0].roll(1, dims=-1)
+        return values.to(device)
+
+    def _writes(self, values: Tensor, generator: torch.Generator) -> Tensor:
+        """Write tokens (B, k W) in the order of the sequence: registers in random order, each one's writes in turn."""
+        count = values.shape[0]
+        owner = _shuffles(count, 1, self.registers * self.writes, generator)[:, 0] % self.registers
+        turn = torch.zeros_like(owner)
+        for register in range(self.registers):
+            mine = owner == register
+            turn += (mine.cumsum(dim=1) - 1) * mine
+        rows = torch.arange(count, device=values.device)[:, None]
+        return owner * _DIGITS + values[rows, owner, turn]
+
+    def _questions(self, last: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Tail tokens and labels, both (B, 2 pairs): ordered pairs of registers whose last digits differ."""
+        count, k = last.shape
+        differ = (last[:, :, None] != last[:, None, :]).flatten(1).float()
+        drawn = differ.multinomial(self.pairs, replacement=True, generator=generator)
+        first, second = drawn // k, drawn % k
+        left, right = last.gather(1, first), last.gather(1, second)
+        asked = torch.stack((self.ask + first, self.ask + k + second), dim=-1).flatten(1)
+        answers = torch.stack((left, _DIGITS + (left > right).long()), dim=-1).flatten(1)
+        return asked, answers
+
+
+def _shuffles(count: int, rows: int, size: int, generator: torch.Generator) -> Tensor:
+    """Uniform permutations of 0 .. size - 1, shape (count, rows, size)."""
+    return torch.rand(count, rows, size, generator=generator, device=generator.device).argsort(dim=-1)
+
+
+PLUGIN = Registers
