@@ -66,7 +66,9 @@ def _run(run: argparse.ArgumentParser) -> None:
     run.add_argument(
         "--device", choices=("auto", "cpu", "cuda"), default="auto", help="auto takes a GPU if there is one"
     )
-    run.add_argument("--cell", metavar="ID", help="measure one cell in this process, for a debugger")
+    run.add_argument(
+        "--cell", metavar="ID", help="measure one cell in this process, for a debugger; nothing is recorded"
+    )
     run.add_argument(
         "--executor", default="local", metavar="NAME", help="who measures: see `grape-bench list executors`"
     )

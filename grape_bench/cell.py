@@ -98,6 +98,8 @@ class AccuracyCell(Frozen):
     Args:
         task: canonical text of a task expression, such as `registers(writes=4)`.
         seed: fixes data, order and the start of every shared weight, equally for all encodings.
+        tune: learning rates of which the best for this encoding is taken, instead of the recipe's. The choice is made
+            by trainings of their own, and its outcome is in the reading.
     """
 
     kind: Literal["accuracy"] = "accuracy"
@@ -111,6 +113,7 @@ class AccuracyCell(Frozen):
     test_lengths: tuple[Count, ...]
     model: ModelOptions = ModelOptions()
     training: TrainingOptions = TrainingOptions()
+    tune: tuple[float, ...] = ()
     versions: tuple[str, ...] = ()
 
     @property

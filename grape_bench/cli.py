@@ -86,7 +86,10 @@ def _measure(suites: "list[Suite]", options: "RunOptions", reports: Path) -> int
     code = DONE
     for suite in suites:
         outcome = run(suite, options)
-        print(f"{suite.name}: {outcome.measured} measured, {outcome.failed} failed")
+        counts = (
+            f"{outcome.measured} measured, {outcome.known} known, {outcome.skipped} skipped, {outcome.failed} failed"
+        )
+        print(f"{suite.name}: {counts}")
         _write(suite, options.results, reports)
         if outcome.stopped:
             print(f"{suite.name}: stopped early; run the same command again to go on", file=sys.stderr)

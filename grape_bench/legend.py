@@ -1,36 +1,59 @@
 """Names of lines at their ends, moved apart no more than they must be."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from grape_bench.palette import style
-from grape_bench.table import Curve, Figure, Panel
+from grape_bench.palette import INK, style
+from grape_bench.table import Figure, Panel
 
 _LONGEST = 34  # characters; the tables have the whole text
-_LINE_IN, _LETTER_IN = 0.16, 0.073
-_LEADER_IN, _MARKER_IN, _TEXT_IN = 0.16, 0.22, 0.3
+_LINE_IN, _LETTER_IN = 0.165, 0.073
+_LEADER_IN, _MARKER_IN, _TEXT_IN = 0.17, 0.24, 0.33
+_GAP_IN = 0.07  # between the end of a line and what leads from it to its name
+
+
+class _Name(NamedTuple):
+    """The name of a line that ends at this point of the axes, of which 0 to 1 is inside."""
+
+    end: tuple[float, float]
+    text: str
+    colour: str
+    marker: str = ""
 
 
 def room_in(figure: Figure) -> float:
     """Inches that the names need at the right of a figure."""
-    labels = [_short(curve.label) for panel in figure.panels for curve in panel.curves]
-    return _TEXT_IN + _LETTER_IN * max(map(len, labels), default=0)
+    names = [curve.label for panel in figure.panels for curve in panel.curves]
+    names += [_level(*level) for panel in figure.panels for level in panel.levels]
+    return _TEXT_IN + _LETTER_IN * max((len(_short(name)) for name in names), default=0)
 
 
 def draw_legend(axes: Axes, panel: Panel) -> None:
     """Write each line's name at its height, with its marker, and lead to it from the line's end."""
-    curves = sorted((curve for curve in panel.curves if curve.x), key=lambda one: (one.y[-1], -one.slot))
+    names = sorted(_names(axes, panel), key=lambda one: one.end[1])
     width, height = _size_in(axes)
-    ends = [_height(axes, curve) for curve in curves]
-    for curve, end, place in zip(curves, ends, apart(ends, _LINE_IN / height), strict=True):
-        look = style(curve.slot)
+    for name, place in zip(names, apart([one.end[1] for one in names], _LINE_IN / height), strict=True):
         leader, marker, text = (1 + inches / width for inches in (_LEADER_IN, _MARKER_IN, _TEXT_IN))
-        on = {"transform": axes.transAxes, "clip_on": False, "color": look.colour}
-        axes.add_line(Line2D([1 + 0.05 / width, leader], [end, place], linewidth=0.6, alpha=0.7, **on))  # type: ignore[arg-type]
-        axes.add_line(Line2D([marker], [place], marker=look.marker, linestyle="", markeredgewidth=0, **on))  # type: ignore[arg-type]
-        axes.text(text, place, _short(curve.label), transform=axes.transAxes, va="center_baseline")
+        x, y = name.end
+        lines = [Line2D([x + _GAP_IN / width, leader], [y, place], linewidth=0.6, alpha=0.6, color=name.colour)]
+        if name.marker:
+            look = {"marker": name.marker, "linestyle": "", "markeredgewidth": 0.0, "color": name.colour}
+            lines.append(Line2D([marker], [place], **look))  # type: ignore[arg-type]
+        for line in lines:
+            line.set(transform=axes.transAxes, clip_on=False)
+            axes.add_line(line)
+        quiet = 1 if name.marker else 0.75
+        axes.text(
+            text if name.marker else leader + 0.03 / width,
+            place,
+            name.text,
+            transform=axes.transAxes,
+            va="center_baseline",
+            alpha=quiet,
+        )
 
 
 def apart(wanted: Sequence[float], gap: float) -> list[float]:
@@ -48,6 +71,23 @@ def apart(wanted: Sequence[float], gap: float) -> list[float]:
     return [place + rank * gap for rank, place in enumerate(level)]
 
 
+def _names(axes: Axes, panel: Panel) -> Iterator[_Name]:
+    axes.get_xlim(), axes.get_ylim()  # the limits are settled when they are asked for, and the transforms follow
+    to_axes = axes.transData + axes.transAxes.inverted()
+    for curve in panel.curves:
+        if curve.x:
+            x, y = to_axes.transform((curve.x[-1], curve.y[-1]))
+            look = style(curve.slot)
+            yield _Name((float(x), float(y)), _short(curve.label), look.colour, look.marker)
+    for name, level in panel.levels:
+        y = axes.transAxes.inverted().transform(axes.transData.transform((1, level)))[1]
+        yield _Name((1.0, float(y)), _level(name, level), INK)
+
+
+def _level(name: str, level: float) -> str:
+    return f"{name} {level:.3f}".replace(" 0.", " .")
+
+
 def _mean(pool: list[float]) -> float:
     return sum(pool) / len(pool)
 
@@ -61,9 +101,4 @@ def _size_in(axes: Axes) -> tuple[float, float]:
     canvas = axes.get_figure(root=True)
     assert canvas is not None
     width, height = canvas.get_size_inches()
-    return box.width * width, box.height * height
-
-
-def _height(axes: Axes, curve: Curve) -> float:
-    to_axes = axes.transData + axes.transAxes.inverted()
-    return float(to_axes.transform((curve.x[-1], curve.y[-1]))[1])
+    return float(box.width * width), float(box.height * height)

@@ -39,7 +39,7 @@ class Transformer(nn.Module):
 
     Args:
         options: widths and direction; vocabulary, answers: numbers of token and answer ids.
-        kinds: number of segment ids that tail tokens may carry.
+        kinds: number of segment ids that tail tokens carry; 0 where they carry none.
         encoding: text of an expression; backend: computes attention.
         lengths: tokens of the training sequences, and of the longest sequence it will be asked for.
 
@@ -55,7 +55,7 @@ class Transformer(nn.Module):
         *,
         vocabulary: int,
         answers: int,
-        kinds: int = 1,
+        kinds: int = 0,
         lengths: tuple[int, int],
     ):
         super().__init__()

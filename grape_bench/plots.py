@@ -2,13 +2,13 @@
 
 import io
 import math
-from typing import Any, Literal
+from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, LogLocator, MaxNLocator, NullLocator
 
 from grape_bench.legend import draw_legend, room_in
 from grape_bench.palette import DOTTED, INK, Style, style
@@ -54,10 +54,9 @@ def _draw(figure: Figure) -> str:
             _panel(axes, figure, panel)
         columns = min(len(grid), 2)
         for index, (axes, panel) in enumerate(zip(grid, figure.panels, strict=True)):
-            last = index % columns == columns - 1 or index == len(grid) - 1
-            if last:  # all panels of a row share their encodings
-                draw_legend(axes, panel)
             axes.tick_params(labelleft=index % columns == 0)
+            if index % columns == columns - 1 or index == len(grid) - 1:  # the panels of a row have the same encodings
+                draw_legend(axes, panel)
         text = io.StringIO()
         canvas.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
         return text.getvalue()
@@ -84,46 +83,34 @@ def _axes(figure: Figure) -> tuple[Canvas, list[Axes]]:
 
 
 def _panel(axes: Axes, figure: Figure, panel: Panel) -> None:
-    for curve in panel.curves:
-        _curve(axes, curve, style(curve.slot))
-    _scales(axes, figure, sorted({x for curve in panel.curves for x in curve.x}))
+    lengths = sorted({x for curve in panel.curves for x in curve.x})
+    _scales(axes, figure, lengths)
+    for rank, curve in enumerate(panel.curves):
+        # Whiskers of many lines at one length stand side by side, a line's points with them.
+        aside = (rank - (len(panel.curves) - 1) / 2) * min(0.022, 0.25 / len(panel.curves)) if curve.low else 0.0
+        _curve(axes, curve, style(curve.slot), 2**aside)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color=INK, alpha=0.13, linewidth=0.5)
     axes.set_axisbelow(True)
     axes.set_title(panel.title, loc="left")
     axes.set_xlabel(figure.x_label)
-    if not axes.get_subplotspec() and axes.get_position().x0 < 0.1:  # the first of its row
+    if len(axes.get_shared_y_axes().get_siblings(axes)) == 1 or axes.get_position().x0 < 0.1:  # the first of its row
         axes.set_ylabel(figure.y_label)
-    for name, level in panel.levels:
-        axes.axhline(level, color=INK, linewidth=0.7, linestyle=(0, (4, 3)), alpha=0.7, zorder=1)
-        _note(axes, f"{name} {level:.2f}".replace(" 0.", " ."), 0.995, level, "right")
+    for _, level in panel.levels:
+        axes.axhline(level, color=INK, linewidth=0.7, linestyle=(0, (4, 3)), alpha=0.6, zorder=1)
     if panel.mark:
         name, x = panel.mark
         axes.axvline(x, color=INK, linewidth=0.7, linestyle=DOTTED, alpha=0.7, zorder=1)
-        axes.annotate(f" {name}", (x, 0.02), xycoords=("data", "axes fraction"), fontsize=7.5, alpha=0.8)
+        axes.annotate(name, (x, 1.02), xycoords=("data", "axes fraction"), ha="center", fontsize=7.5, alpha=0.8)
 
 
-def _note(axes: Axes, text: str, across: float, level: float, side: Literal["left", "right"]) -> None:
-    axes.annotate(
-        text,
-        (across, level),
-        (0, 2),
-        xycoords=("axes fraction", "data"),
-        textcoords="offset points",
-        ha=side,
-        fontsize=7.5,
-        alpha=0.8,
-    )
-
-
-def _curve(axes: Axes, curve: Curve, look: Style) -> None:
+def _curve(axes: Axes, curve: Curve, look: Style, aside: float) -> None:
     dashes = DOTTED if curve.doubtful else look.dashes
-    axes.plot(
-        curve.x, curve.y, color=look.colour, marker=look.marker, linestyle=dashes, markeredgewidth=0, clip_on=False
-    )
-    for x, low, high in zip(curve.x, curve.low, curve.high, strict=False):
+    x = [each * aside for each in curve.x]
+    axes.plot(x, curve.y, color=look.colour, marker=look.marker, linestyle=dashes, markeredgewidth=0, clip_on=False)
+    for each, low, high in zip(x, curve.low, curve.high, strict=False):
         if not math.isnan(low):
-            axes.vlines(x, low, high, color=look.colour, linewidth=0.9, alpha=0.75)
+            axes.vlines(each, low, high, color=look.colour, linewidth=0.9, alpha=0.75)
 
 
 def _scales(axes: Axes, figure: Figure, lengths: list[float]) -> None:
@@ -135,7 +122,17 @@ def _scales(axes: Axes, figure: Figure, lengths: list[float]) -> None:
         axes.set_ylim(0, 1.02)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:.1f}"))
         return
+    values = [y for panel in figure.panels for curve in panel.curves for y in curve.y]
+    low, high = min(values, default=1) / 1.15, max(values, default=1) * 1.15
     axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.set_ylim(low, high)
+    axes.yaxis.set_major_locator(_ticks(low, high))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.10g}"))
+
+
+def _ticks(low: float, high: float) -> Locator:
+    """Round numbers, of which a narrow range needs others than powers of ten."""
+    if high / low < 12:
+        return FixedLocator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high))
+    return LogLocator(subs=(1, 2, 5) if high / low < 500 else (1,), numticks=20)

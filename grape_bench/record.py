@@ -70,7 +70,7 @@ class Score(Frozen):
 
     @property
     def normalised(self) -> float:
-        """(accuracy - blind) / (1 - blind): 0 for a reader without positions, 1 for a perfect one; nan where blind is 1."""
+        """(accuracy - blind) / (1 - blind): 0 without positions, 1 for a perfect reader; nan where blind is 1."""
         return (self.accuracy - self.blind) / (1 - self.blind) if self.blind < 1 else float("nan")
 
 
@@ -87,6 +87,7 @@ class AccuracyReading(Frozen):
 
     Args:
         headline: the group that stands for the task.
+        lr: the learning rate that was used.
         data_sha: hash of the training and test data; equal for all encodings of one seed.
         train_s: seconds of training by the wall clock; train_cpu_s: the same in CPU time. They were taken beside
             other trainings and are no cost figures.
@@ -96,6 +97,7 @@ class AccuracyReading(Frozen):
     headline: str
     scores: tuple[Score, ...]
     curve: tuple[CurvePoint, ...]
+    lr: float
     data_sha: str
     parameters: int
     train_s: float

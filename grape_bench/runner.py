@@ -4,11 +4,11 @@ import os
 import uuid
 from collections import Counter, deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grape_bench import timing
-from grape_bench.cell import Block
+from grape_bench.cell import AccuracyCell, Block
 from grape_bench.environment import Environment
 from grape_bench.errors import UserError
 from grape_bench.executors import Died, Event, Executor
@@ -18,6 +18,7 @@ from grape_bench.registry import Registry
 from grape_bench.schedule import earlier_failures, estimate, pending, words
 from grape_bench.store import Store, Writer
 from grape_bench.suite import Suite, expand, group, narrow
+from grape_bench.tuning import TUNING_SEED, choose, missing
 from grape_bench.worker import Finished, Note, Protocol, measure
 
 _PATIENCE_S = 0.5  # between two looks at the limits
@@ -73,6 +74,7 @@ def run(suite: Suite, options: RunOptions) -> Outcome:
         with store.writing(environment.machine, suite.name) as writer:
             lines = list(store.lines(suite.name, environment.machine))
             todo = _todo(blocks, lines, environment, protocol, options)
+            protocol = replace(protocol, checkpoints=str(writer.path.parent / "checkpoints"))
             failures = 0 if options.retry_failed or options.fresh else earlier_failures(blocks, lines, environment)
             measured = {cell.id for block in todo for cell in block.cells}
             known = len({cell.id for block in blocks for cell in block.cells} - measured)
@@ -82,7 +84,7 @@ def run(suite: Suite, options: RunOptions) -> Outcome:
             writer.append([start])
             records = [line for line in lines if isinstance(line, Record)]
             with Progress(suite.name, todo, records, _slots(environment)) as progress:
-                loop = _Loop(suite, start, writer, executor, protocol, environment, progress)
+                loop = _Loop(suite, start, writer, executor, protocol, environment, progress, [] if options.fresh else records)
                 stopped = loop.run(todo)
             return loop.outcome(known, failures, stopped=stopped)
     finally:
@@ -147,14 +149,13 @@ def _observe(executor: Executor, protocol: Protocol) -> Environment:
 def _todo(
     blocks: list[Block], lines: Iterable[Record | RunStart], environment: Environment, protocol: Protocol, options: RunOptions
 ) -> list[Block]:
-    processes = timing.EFFORTS[protocol.effort].processes
-    return pending(
-        blocks,
-        [] if options.fresh else lines,
-        environment,
-        processes=processes,
-        retry_failed=options.retry_failed,
-    )
+    processes, lines = timing.EFFORTS[protocol.effort].processes, [] if options.fresh else list(lines)
+    left = pending(blocks, lines, environment, processes=processes, retry_failed=options.retry_failed)
+    records = [line for line in lines if isinstance(line, Record)]
+    tuned = [cell for block in left for cell in block.cells if isinstance(cell, AccuracyCell)]
+    first = dict.fromkeys(one for cell in tuned for one in missing(cell, records))
+    cost, accuracy = ([block for block in left if block.exclusive is kind] for kind in (True, False))
+    return cost + [Block((cell,)) for cell in first] + accuracy
 
 
 def _start(suite: Suite, options: RunOptions, protocol: Protocol) -> RunStart:
@@ -179,7 +180,8 @@ def _kinds(blocks: list[Block]) -> dict[str, list[Block]]:
     kinds: dict[str, list[Block]] = {}
     for block in blocks:
         cell = block.cells[0]
-        name = f"{cell.metric} ({cell.scope})" if cell.kind == "cost" else f"accuracy ({cell.task})"
+        kind = "tuning" if cell.kind == "accuracy" and cell.seed == TUNING_SEED else cell.metric
+        name = f"{kind} ({cell.scope if cell.kind == 'cost' else cell.task})"
         kinds.setdefault(name, []).append(block)
     return kinds
 
@@ -203,9 +205,11 @@ class _Loop:
         protocol: Protocol,
         environment: Environment,
         progress: Progress,
+        records: list[Record],
     ):
         self.suite, self.start, self.writer, self.executor = suite, start, writer, executor
         self.protocol, self.environment, self.progress = protocol, environment, progress
+        self.records = records  # older ones and those of this run: tuning chooses by them
         self.counts: Counter[str] = Counter()
         self._queue: deque[Block] = deque()
         self._running: dict[int, _Running] = {}
@@ -229,11 +233,24 @@ class _Loop:
         return Outcome(counts["ok"], known, counts["skipped"], counts["failed"] + failures, stopped)
 
     def _fill(self) -> None:
-        while self._queue and self._fits(self._queue[0]):
-            block = self._queue.popleft()
-            ticket = self.executor.start(block, self.protocol)
+        while (block := self._next()) is not None:
+            cell, protocol = block.cells[0], self.protocol
+            if isinstance(cell, AccuracyCell) and cell.tune:
+                protocol = replace(protocol, lr=choose(cell, self.records))
+            ticket = self.executor.start(block, protocol)
             self._running[ticket] = _Running(block, timing.seconds())
             self.progress.started(ticket, block)
+
+    def _next(self) -> Block | None:
+        """Take the first block that may start now; none behind a block that waits for the device."""
+        for index, block in enumerate(self._queue):
+            if not self._fits(block):
+                return None
+            cell = block.cells[0]
+            if not isinstance(cell, AccuracyCell) or not missing(cell, self.records):
+                del self._queue[index]
+                return block
+        return None
 
     def _fits(self, block: Block) -> bool:
         alone = not self._running
@@ -309,6 +326,7 @@ class _Loop:
 
     def _write(self, records: list[Record]) -> None:
         self.writer.append(records)
+        self.records += records
         self.counts.update(record.status for record in records if record.role == "member")
 
 

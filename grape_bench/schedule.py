@@ -9,6 +9,7 @@ from grape_bench.cell import AccuracyCell, Block, CostCell
 from grape_bench.environment import Environment
 from grape_bench.errors import UserError
 from grape_bench.record import Record, RunStart
+from grape_bench.registry import Registry
 from grape_bench.suite import narrow
 
 Line = Record | RunStart
@@ -34,10 +35,10 @@ def pending(
         retry_failed: count failed members as missing.
     """
     runs, refused = _tally(blocks, lines, retry_failed=retry_failed)
-    left = []
+    metrics, left = Registry("metrics"), list[Block]()
     for block in blocks:
         keys = {cell.id: done_key(cell, environment) for cell in block.cells}
-        needed = processes if timed(block) else 1
+        needed = processes if metrics[block.cells[0].metric].facts["kind"] == "time" else 1
         missing = {cell.id: 0 if keys[cell.id] in refused else needed - runs[keys[cell.id]] for cell in block.cells}
         base = block.cells[block.baseline].id if block.baseline is not None else None
         for turn in range(max(missing.values())):
@@ -46,11 +47,6 @@ def pending(
                 wanted.add(base)
             left.append(block.only(wanted))
     return left
-
-
-def timed(block: Block) -> bool:
-    """Its cells are timed against each other in rounds."""
-    return len(block.cells) > 1 or (block.cells[0].kind == "cost" and block.cells[0].metric.endswith("_ms"))
 
 
 def earlier_failures(blocks: Sequence[Block], lines: Iterable[Line], environment: Environment) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 from grape_bench.cell import AccuracyCell, Block, CostCell
 from grape_bench.errors import UserError
 from grape_bench.expression import Expression
+from grape_bench.registry import Registry
 from grape_bench.suite_check import check
 from grape_bench.suite_filter import narrow
 from grape_bench.suite_format import AccuracyGrid, CostGrid, Plugins, Suite, schema
@@ -65,7 +66,7 @@ def expand(suite: Suite) -> tuple[CostCell | AccuracyCell, ...]:
 
 
 def group(cells: Iterable[CostCell | AccuracyCell], baseline: str | None) -> list[Block]:
-    """Cost cells of one setting are one block; each training is its own, seed by seed.
+    """Time cells of one setting are one block; each memory cell and each training is its own, seed by seed.
 
     Args:
         cells: of one suite, as `expand` gives them.
@@ -73,9 +74,11 @@ def group(cells: Iterable[CostCell | AccuracyCell], baseline: str | None) -> lis
     """
     settings: dict[str, list[CostCell]] = {}
     seeds: dict[int, list[AccuracyCell]] = {}
+    metrics = Registry("metrics")
     for cell in cells:
         if isinstance(cell, CostCell):
-            settings.setdefault(cell.setting, []).append(cell)
+            alone = metrics[cell.metric].facts["kind"] == "memory"  # a peak wants a process of its own
+            settings.setdefault(cell.id if alone else cell.setting, []).append(cell)
         else:
             seeds.setdefault(cell.seed, []).append(cell)
     cost = [Block(tuple(members), _index(members, baseline)) for members in settings.values()]
@@ -128,6 +131,7 @@ def _accuracy(grid: AccuracyGrid, suite: Suite, versions: "_Versions") -> Iterat
             test_lengths=grid.test_lengths,
             model=grid.model.model_copy(update={"kv_heads": kv_heads}),
             training=grid.training,
+            tune=grid.tune.lr if grid.tune else (),
             versions=versions.accuracy(encoding, grid.task, grid.backend),
         )
 

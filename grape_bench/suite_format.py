@@ -77,6 +77,7 @@ TaskText = Annotated[str, AfterValidator(_task)]
 BackendName = Annotated[str, AfterValidator(_backend)]
 Axis = Annotated[tuple[T, ...], Field(min_length=1), AfterValidator(_distinct)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
+Rate = Annotated[float, Field(gt=0, le=10)]
 
 
 def _divides(heads: Iterable[int], kv_heads: int | None) -> None:
@@ -130,6 +131,12 @@ class CostGrid(Frozen):
         return layers
 
 
+class Tuning(Frozen):
+    """What each encoding may choose for itself, by held-out accuracy at the training length, at equal budgets."""
+
+    lr: Axis[Rate] = Field(description="peak learning rates, of which the best for an encoding trains all its seeds")
+
+
 class AccuracyGrid(Frozen):
     """What the encodings learn of one task: one training for each encoding, seed and number format."""
 
@@ -138,6 +145,7 @@ class AccuracyGrid(Frozen):
     test_lengths: Axis[Count] = Field(description="tokens of the test sequences; the training length is among them")
     model: ModelOptions = Field(ModelOptions(), description="the transformer that is trained")
     training: TrainingOptions = Field(TrainingOptions(), description="the recipe of the training")
+    tune: Tuning | None = Field(None, description="learning rates to choose from; the recipe's own where left out")
     dtypes: Axis[Dtype] = Field(("float32",), description="number formats")
     backend: BackendName = Field("sdpa", description="attention backend")
     encodings: Axis[EncodingText] = Field((), description="some of the suite's encodings; all where left out")

@@ -5,9 +5,9 @@ import xml.etree.ElementTree as ET
 
 from grape_bench.palette import INK
 
-_FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+_FONTS = "font-family:system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 _FILE_CSS = (
-    "svg{color:#1c1f24;background:#fff}"
+    f"svg{{color:#1c1f24;background:#fff;{_FONTS}}}"
     "@media(prefers-color-scheme:dark){svg{color:#e4e6eb;background:#16181d}}"
 )  # fmt: skip
 
@@ -48,7 +48,7 @@ def _parse(drawing: str, name: str, title: str) -> ET.Element:
     heading = ET.Element("title", id=f"{name}-title")
     heading.text = title
     root.insert(0, heading)
-    root.attrib |= {"role": "img", "aria-labelledby": f"{name}-title"}
+    root.attrib |= {"role": "img", "aria-labelledby": f"{name}-title", "stroke-linejoin": "round"}
     return root
 
 
@@ -57,7 +57,7 @@ def _value(key: str, value: str, name: str) -> str:
         return f"{name}-{value}"
     if key == "href":
         return f"#{name}-{value.removeprefix('#')}"
-    value = value.replace(INK, "currentColor").replace("'DejaVu Sans'", _FONTS)
+    value = value.replace(INK, "currentColor").replace("font-family: 'DejaVu Sans'; ", "")
     return re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", value)
 
 

@@ -2,14 +2,15 @@
 
 import hashlib
 import math
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from grape_bench import checkpoint, timing
 from grape_bench.backends import Backend
 from grape_bench.cell import AccuracyCell, TrainingOptions
 from grape_bench.encodings import Encoding
@@ -30,29 +31,50 @@ class NanLossError(ArithmeticError):
     """The loss is no number any more."""
 
 
-def train_and_test(cell: AccuracyCell, device: str, notify: Notify) -> AccuracyReading:
+@dataclass(frozen=True)
+class Checkpoints:
+    """Where trainings are kept while they run.
+
+    Args:
+        folder: one file a cell; every_s: seconds between two writes.
+    """
+
+    folder: Path
+    every_s: float = 30.0
+
+
+def train_and_test(
+    cell: AccuracyCell, device: str, notify: Notify, *, lr: float | None = None, checkpoints: Checkpoints | None = None
+) -> AccuracyReading:
     """Do everything that an accuracy cell asks for.
 
     Args:
         device: `cpu` or `cuda`; notify: is told how far it is, in words.
+        lr: the rate that tuning chose, None for the recipe's.
+        checkpoints: where an interrupted training goes on from, and is kept.
 
     Raises:
         Unsupported: the encoding, model and task do not fit together.
         NanLossError: training diverged.
     """
+    path = checkpoints.folder / f"{cell.id}.safetensors" if checkpoints else None
+    if lr is not None:
+        cell = cell.model_copy(update={"training": cell.training.model_copy(update={"lr": lr})})
     task = load(cell.task)
-    torch.manual_seed(cell.seed)
     model = make_model(cell, task).to(device)
-    wall, cpu = time.perf_counter(), time.process_time()
     trainer = Trainer(model, task, cell, device)
-    trainer.run(notify)
-    spent = time.perf_counter() - wall, time.process_time() - cpu
+    wall, cpu = timing.seconds(), timing.cpu_seconds()
+    trainer.run(notify, path, checkpoints.every_s if checkpoints else 0.0)
+    spent = timing.seconds() - wall, timing.cpu_seconds() - cpu
     sha = hashlib.sha256(_bytes(training_batch(task, cell, 0)))
     scores = tuple(score for length in cell.test_lengths for score in _test(model, task, cell, length, sha))
+    if path is not None:
+        path.unlink(missing_ok=True)
     return AccuracyReading(
         headline=task.headline,
         scores=scores,
         curve=tuple(trainer.curve),
+        lr=cell.training.lr,
         data_sha=sha.hexdigest()[:16],
         parameters=sum(one.numel() for one in model.parameters()),
         train_s=spent[0],
@@ -118,11 +140,14 @@ class Trainer:
         self.step, self.curve = 0, list[CurvePoint]()
         self._tally = self._zero()
 
-    def run(self, notify: Notify) -> None:
-        """Train to the last step."""
+    def run(self, notify: Notify, path: Path | None = None, every_s: float = 0.0) -> None:
+        """Train to the last step, from the checkpoint at `path` where there is one."""
         steps = self.cell.training.steps
         every = max(1, steps // _POINTS)
+        if path is not None and checkpoint.load(self, path):
+            notify(f"goes on at step {self.step}")
         self.model.train()
+        saved = timing.seconds()
         while self.step < steps:
             self._advance(training_batch(self.task, self.cell, self.step))
             self.step += 1
@@ -130,6 +155,9 @@ class Trainer:
                 point = self._point()
                 self.curve.append(point)
                 notify(f"step {self.step}/{steps}, loss {point.loss:.3f}")
+                if path is not None and timing.seconds() - saved >= every_s:
+                    checkpoint.save(self, path)
+                    saved = timing.seconds()
 
     def _advance(self, batch: Batch) -> None:
         for group in self.optimizer.param_groups:
@@ -183,7 +211,8 @@ def answer(model: Transformer, batch: Batch, dtype: str, device: str) -> tuple[T
     """Logits (B, m, answers) and labels (B, m), half precision by autocast over float32 weights."""
     half = dtype != "float32"
     with torch.autocast(device, getattr(torch, dtype) if half else torch.bfloat16, enabled=half):
-        logits = model(batch.tokens.to(device), tail=batch.labels.shape[1], kinds=batch.kinds.to(device))
+        kinds = None if batch.kinds is None else batch.kinds.to(device)
+        logits = model(batch.tokens.to(device), tail=batch.labels.shape[1], kinds=kinds)
     return logits, batch.labels.to(device)
 
 

@@ -3,6 +3,7 @@
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
@@ -14,7 +15,7 @@ from grape_bench.metrics import Metric, Operation
 from grape_bench.model import named_generator
 from grape_bench.record import AccuracyReading, Fault, MemoryReading, Role, Status, TimeReading
 from grape_bench.registry import Registry
-from grape_bench.training import NanLossError, train_and_test
+from grape_bench.training import Checkpoints, NanLossError, train_and_test
 
 
 @dataclass(frozen=True)
@@ -57,11 +58,14 @@ class Protocol:
         effort: a key of `timing.EFFORTS`.
         device: `cpu`, `cuda` or `auto`.
         threads: of one operation.
+        checkpoints: folder of trainings under way, None to keep none; lr: the rate that tuning chose.
     """
 
     effort: str = "quick"
     device: str = "auto"
     threads: int = 1
+    checkpoints: str | None = None
+    lr: float | None = None
 
 
 def measure(block: Block, protocol: Protocol, tell: Tell) -> Finished:
@@ -72,7 +76,7 @@ def measure(block: Block, protocol: Protocol, tell: Tell) -> Finished:
     device = resolve(protocol.device)
     first = block.cells[0]
     if isinstance(first, AccuracyCell):
-        results = [_attempt(cell, lambda cell=cell: _train(cell, device, tell)) for cell in block.cells]
+        results = [_attempt(cell, lambda cell=cell: _train(cell, protocol, device, tell)) for cell in block.cells]
     elif Registry("metrics")[first.metric].facts["kind"] == "memory":
         results = [_attempt(cell, lambda cell=cell: _watch(cell, device, tell)) for cell in block.cells]
     else:
@@ -88,10 +92,13 @@ def prepare_process(threads: int) -> None:
     torch.backends.cudnn.allow_tf32 = False
 
 
-def _train(cell: CostCell | AccuracyCell, device: str, tell: Tell) -> AccuracyReading:
+def _train(cell: CostCell | AccuracyCell, protocol: Protocol, device: str, tell: Tell) -> AccuracyReading:
     assert isinstance(cell, AccuracyCell)
+    if cell.tune and protocol.lr is None:
+        raise RuntimeError(f"none of the learning rates {', '.join(map(str, cell.tune))} could be trained")
     tell(Note(cell.id, "train"))
-    return train_and_test(cell, device, lambda text: tell(Note(cell.id, text)))
+    kept = Checkpoints(Path(protocol.checkpoints)) if protocol.checkpoints else None
+    return train_and_test(cell, device, lambda text: tell(Note(cell.id, text)), lr=protocol.lr, checkpoints=kept)
 
 
 def _watch(cell: CostCell | AccuracyCell, device: str, tell: Tell) -> MemoryReading:

@@ -137,7 +137,7 @@ def fabricate_suite(encodings: tuple[str, ...] = tuple(ENCODINGS), seeds: tuple[
         baseline="none",
         seeds=seeds,
     )
-    cells = (*_cost_cells(encodings), *_accuracy_cells(encodings, seeds))
+    cells: tuple[Cell, ...] = (*_cost_cells(encodings), *_accuracy_cells(encodings, seeds))
     return Fabricated(suite, cells, list(_records(cells)))
 
 
@@ -145,10 +145,10 @@ def _cost_cells(encodings: tuple[str, ...]) -> Iterator[CostCell]:
     metrics = ("forward_ms", "forward_backward_ms", "decode_ms", "peak_mib")
     for metric, dtype, heads, length in product(metrics, ("float32", "bfloat16"), (4, 8), (256, 512, 1024)):
         for encoding in encodings:
-            yield CostCell(metric=metric, dtype=dtype, heads=heads, length=length, encoding=encoding)  # type: ignore[arg-type]
+            yield CostCell(metric=metric, dtype=dtype, heads=heads, length=length, encoding=encoding)
     for metric, length, encoding in product(("train_step_ms", "peak_mib"), (64, 128), encodings):
         at = {"heads": 4, "head_dim": 16, "batch": 16}
-        yield CostCell(metric=metric, scope="model", length=length, encoding=encoding, **at)  # type: ignore[arg-type]
+        yield CostCell(metric=metric, scope="model", length=length, encoding=encoding, **at)
 
 
 def _accuracy_cells(encodings: tuple[str, ...], seeds: tuple[int, ...]) -> Iterator[AccuracyCell]:
@@ -161,7 +161,9 @@ def _records(cells: tuple[Cell, ...]) -> Iterator[Record]:
     for cell in cells:
         match cell:
             case CostCell(encoding="t5", metric="decode_ms", dtype="bfloat16"):
-                yield fabricate_record(cell, status="skipped", message="t5 does not decode in bfloat16 here, in this tale")
+                yield fabricate_record(
+                    cell, status="skipped", message="t5 does not decode in bfloat16 here, in this tale"
+                )
             case CostCell(encoding="rope + clamp", metric="forward_backward_ms", length=1024):
                 yield fabricate_record(cell, status="failed", fault="oom", message="16 GiB asked for, 2 GiB free")
             case CostCell(encoding="alibi", scope="model"):

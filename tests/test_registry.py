@@ -8,7 +8,9 @@ from grape_bench import registry as module
 from grape_bench.errors import UserError
 from grape_bench.registry import KINDS, Option, Registry
 
-CONTRACT = 'class Base:\n    version = 1\n    domain = "both"\n    laws: tuple[str, ...] = ()\n    computed = len("x")\n'
+CONTRACT = (
+    'class Base:\n    version = 1\n    domain = "both"\n    laws: tuple[str, ...] = ()\n    computed = len("x")\n'
+)
 ROPE = '''
 import nothing_of_this_name
 from grape_bench.encodings import Base
@@ -71,7 +73,7 @@ def test_a_plugin_that_takes_an_inner_one_wraps(folder: Path) -> None:
 
 
 def test_an_unknown_name_suggests_the_nearest(folder: Path) -> None:
-    with pytest.raises(UserError, match="there is no encoding named 'roop'. Did you mean 'rope'"):
+    with pytest.raises(UserError, match=r"there is no encoding named 'roop'\. Did you mean 'rope'"):
         Registry("encodings")["roop"]
     assert "roop" not in Registry("encodings")
 

@@ -22,38 +22,44 @@ class Html(Renderer):
         page = Template((folder / "_page.html").read_text(encoding="utf-8"))
         return page.substitute(
             style=(folder / "_page.css").read_text(encoding="utf-8"),
-            title=html.escape(report.title),
-            about=f"<p>{html.escape(report.about)}</p>" if report.about.strip() else "",
+            title=_text(report.title),
+            about=f"<p>{_text(report.about)}</p>" if report.about.strip() else "",
             contents="\n".join(_link(section) for section in report.sections),
             sections="\n".join(_section(section) for section in report.sections),
         )
 
 
+def _text(text: str) -> str:
+    """Escaped for element content and attributes; control characters, which HTML forbids, are shown as �."""
+    printable = "".join(one if one.isprintable() or one.isspace() else "\ufffd" for one in text)
+    return html.escape(printable).replace(" %", "&nbsp;%")
+
+
 def _link(section: Section) -> str:
-    return f'<li><a href="#{section.id}">{html.escape(section.title)}</a></li>'
+    return f'<li><a href="#{section.id}">{_text(section.title)}</a></li>'
 
 
 def _section(section: Section) -> str:
     inside = "\n".join(_piece(piece) for piece in section.pieces)
-    title = f'<h2 id="{section.id}-title">{html.escape(section.title)}</h2>'
+    title = f'<h2 id="{section.id}-title">{_text(section.title)}</h2>'
     return f'<section id="{section.id}" aria-labelledby="{section.id}-title">\n{title}\n{inside}\n</section>'
 
 
 def _piece(piece: Piece) -> str:
     match piece:
         case Prose(text):
-            return f"<p>{html.escape(text)}</p>"
+            return f"<p>{_text(text)}</p>"
         case Heading(text):
-            return f"<h3>{html.escape(text)}</h3>"
+            return f"<h3>{_text(text)}</h3>"
         case Facts(items):
-            pairs = (f"<div><dt>{html.escape(key)}</dt><dd>{html.escape(value)}</dd></div>" for key, value in items)
+            pairs = (f"<div><dt>{_text(key)}</dt><dd>{_text(value)}</dd></div>" for key, value in items)
             return f'<dl class="facts">{"".join(pairs)}</dl>'
         case Tally(counts):
-            each = (f'<li class="{tone}"><b>{count}</b> {html.escape(word)}</li>' for tone, word, count in counts)
+            each = (f'<li class="{tone}"><b>{count}</b> {_text(word)}</li>' for tone, word, count in counts)
             return f'<ul class="tally">{"".join(each)}</ul>'
         case Figure(id=anchor, caption=caption):
             drawing = f'<div class="scroll" tabindex="0">{inline(piece)}</div>'
-            return f'<figure id="{anchor}">\n{drawing}\n<figcaption>{html.escape(caption)}</figcaption>\n</figure>'
+            return f'<figure id="{anchor}">\n{drawing}\n<figcaption>{_text(caption)}</figcaption>\n</figure>'
         case Table():
             return _table(piece)
 
@@ -63,19 +69,19 @@ def _table(table: Table) -> str:
     columns = [_head(column, first=index == 0) for index, column in enumerate(table.columns)]
     text = tabulate(rows, columns, tablefmt=_FORMAT, disable_numparse=True, stralign=None)
     scroll = f'<div class="scroll" tabindex="0" role="region" aria-labelledby="{table.id}-caption">\n{text}\n</div>'
-    foot = f'<p class="foot">{html.escape(table.foot)}</p>' if table.foot else ""
-    caption = f'<figcaption id="{table.id}-caption">{html.escape(table.caption)}</figcaption>'
+    foot = f'<p class="foot">{_text(table.foot)}</p>' if table.foot else ""
+    caption = f'<figcaption id="{table.id}-caption">{_text(table.caption)}</figcaption>'
     kind = "table prose" if table.prose else "table"
     return f'<figure class="{kind}" id="{table.id}">\n{caption}\n{scroll}\n{foot}\n</figure>'
 
 
 def _head(column: str, *, first: bool) -> str:
-    return f'<th scope="col"{" class=name" if first else ""}>{html.escape(column)}</th>'
+    return f'<th scope="col"{" class=name" if first else ""}>{_text(column)}</th>'
 
 
 def _entry(entry: Entry, prose: bool) -> str:
-    note = f"<small>{html.escape(entry.note)}</small>" if entry.note else ""
-    return f"<td{'' if entry.tone == 'plain' else f' class={entry.tone}'}>{html.escape(entry.text)}{note}</td>"
+    note = f"<small>{_text(entry.note)}</small>" if entry.note else ""
+    return f"<td{'' if entry.tone == 'plain' else f' class={entry.tone}'}>{_text(entry.text)}{note}</td>"
 
 
 def _header(cells: Sequence[str], _widths: Sequence[int], _aligns: Sequence[str]) -> str:

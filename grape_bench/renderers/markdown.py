@@ -23,7 +23,8 @@ class Markdown(Renderer):
 
 def escape(text: str) -> str:
     """Text that Markdown shows as it is, on one line."""
-    safe = html.escape(" ".join(text.split()), quote=False)
+    printable = "".join(one if one.isprintable() or one.isspace() else "\ufffd" for one in text)
+    safe = html.escape(" ".join(printable.split()), quote=False)
     safe = re.sub(r"([\\`*\[\]|~$])", r"\\\1", safe)
     return re.sub(r"(?<!\w)_|_(?!\w)|(?<![^\s])([#+>-])(?=\s)", lambda match: "\\" + match.group(), safe)
 

@@ -3,12 +3,13 @@
 from grape_bench.sections.claims import REFERENCE
 from grape_bench.sections.columns import Column, chosen, memory, tasks, training_time
 from grape_bench.sections.wording import ABSENT, UNLEARNED, amount_of
-from grape_bench.table import Entry, Prose, Row, Section, Table
+from grape_bench.table import Entry, Facts, Row, Section, Table
 from grape_bench.view import View
 
 _FOOT = (
     f"{UNLEARNED} no seed learned, and the mean is over all seeds; otherwise it is over those that learned, ± half of "
-    "the 95 % t interval. “Article” stands before the article's claim."
+    "the 95 % t interval. Below stand the article's figures, which it describes as simulated: they are claims to test, "
+    f"its time is relative to {REFERENCE}, and its tasks are other texts of the same kind."
 )
 
 
@@ -20,7 +21,9 @@ def article(view: View) -> Section | None:
     rows = tuple(_row(encoding, columns, view) for encoding in view.encodings)
     titles = ("encoding", *(column.title for column in columns), *(["did not learn"] if view.courses else []))
     table = Table("article-table", "Measured here, and what the article claims", titles, rows, foot=_FOOT)
-    return Section("article", "The article's table", (Prose(_prose(columns)), table))
+    return Section(
+        "article", "The article's table", (Facts(tuple((column.title, column.meaning) for column in columns)), table)
+    )
 
 
 def _row(encoding: str, columns: list[Column], view: View) -> Row:
@@ -34,11 +37,3 @@ def _unlearned(view: View, encoding: str) -> Entry:
     if not trained:
         return ABSENT
     return Entry(f"{not_learned} of {amount_of(trained, 'training')}", tone="unlearned" if not_learned else "muted")
-
-
-def _prose(columns: list[Column]) -> str:
-    claims = (
-        "The article describes its figures as simulated: they are claims to test, its training time is relative to "
-        f"{REFERENCE}, and its tasks are other texts of the same kind."
-    )
-    return " ".join([*(column.meaning for column in columns), claims])

@@ -40,7 +40,7 @@ def tasks(view: View) -> Iterator[Column]:
         if length not in course.lengths:
             continue
         where = f"at {length} tokens, trained at {course.train_length}"
-        meaning = f"{title}: accuracy in {course.headline} of {course.task} {where}."
+        meaning = f"accuracy in {course.headline} of {course.task} {where}."
         yield Column(title, meaning, _accuracy(view, letter, course, length))
 
 
@@ -53,7 +53,7 @@ def training_time(view: View) -> Iterator[Column]:
     bench, grid, length = found
     instead = "" if reference == REFERENCE else f", in place of {REFERENCE}, which this suite does not have"
     where = f"at {length} tokens ({grid.setting}){_on(view, bench)}"
-    meaning = f"Relative training time: train_step_ms over that of {reference}{instead}, {where}."
+    meaning = f"train_step_ms over that of {reference}{instead}, {where}."
 
     def fill(encoding: str) -> Entry:
         found = bench.against(grid, encoding, length, reference)
@@ -62,7 +62,7 @@ def training_time(view: View) -> Iterator[Column]:
             return Entry("1", said, "reference")
         if found is None:
             return _absent(grid, encoding, length, said)
-        return Entry(f"{factor(found.interval)} {MARKS[found.word]}", _join(span(found.interval), said), found.word)
+        return Entry(f"{MARKS[found.word]} {factor(found.interval)}", _join(span(found.interval), said), found.word)
 
     yield Column("relative training time", meaning, fill)
 
@@ -76,7 +76,7 @@ def memory(view: View) -> Iterator[Column]:
     bench, grid, length = found
     what = "a training step of the model" if grid.scope == "model" else "the attention alone, forward and backward"
     where = f"at {length} tokens ({grid.setting}){_on(view, bench)}"
-    meaning = f"Memory added: peak MiB of {what} less that of {baseline}, {where}."
+    meaning = f"peak MiB of {what} less that of {baseline}, {where}."
 
     def fill(encoding: str) -> Entry:
         peak, base = (value(grid.outcomes.get((one, length))) for one in (encoding, baseline))
@@ -84,7 +84,7 @@ def memory(view: View) -> Iterator[Column]:
             return _absent(grid, encoding, length)
         if encoding == baseline:
             return Entry("0 MiB", f"of {quantity(base, 'MiB')}", "reference")
-        return Entry(f"{'+' if peak >= base else '−'}{quantity(abs(peak - base))} MiB")
+        return Entry(f"{'+' if peak >= base else '−'}{quantity(abs(peak - base), 'MiB')}")
 
     yield Column("memory added", meaning, fill)
 

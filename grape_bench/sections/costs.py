@@ -11,7 +11,10 @@ from grape_bench.sections.wording import CONTENDED_MARK, cost, factor, quantity,
 from grape_bench.table import Curve, Entry, Figure, Heading, Panel, Piece, Prose, Row, Section, Table
 from grape_bench.view import View
 
-_MARKS = f"The marks: ▲ above and ▼ below a margin of {RATIO_MARGIN:.0%}, = inside it, ? the interval crosses its edge."
+_MARKS = (
+    f"The marks: ▲ above and ▼ below a margin of {RATIO_MARGIN * 100:.0f} %, = inside it, "
+    "? where the interval crosses its edge."
+)
 
 
 class _Part(NamedTuple):
@@ -74,7 +77,7 @@ def _bench(view: View, bench: Bench, number: int) -> Iterator[Piece]:
     for (scope, metric), grids in bench.metrics().items():
         part = _Part(view, bench, grids, f"bench-{number}-{scope}-{metric.replace('_', '-')}")
         where = f" on {bench.environment.machine}" if bench.environment and len(view.benches) > 1 else ""
-        yield Heading(f"{view.name(metric).capitalize()}, {part.unit}, scope {scope}{where}")
+        yield Heading(f"{scope.capitalize()}: {view.name(metric)}, {part.unit}{where}")
         figure = _figure(part)
         if any(panel.curves for panel in figure.panels):
             yield figure
@@ -109,7 +112,7 @@ def _figure(part: _Part) -> Figure:
 
 
 def _absolute(part: _Part) -> str:
-    return "peak over what was there before" if part.unit == "MiB" else "medians"
+    return "the most allocated over what was there before," if part.unit == "MiB" else "medians"
 
 
 def _panel(part: _Part, grid: Grid) -> Panel:

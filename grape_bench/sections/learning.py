@@ -26,7 +26,7 @@ def learning(view: View) -> Section | None:
     pieces = [
         piece for number, course in enumerate(view.courses, 1) for piece in _course(view, course, f"task-{number}")
     ]
-    return Section("accuracy", "Accuracy", (Prose(learned), *pieces))
+    return Section("accuracy", "Accuracy", (Prose(f"{learned} {_READING}"), *pieces))
 
 
 def _course(view: View, course: Course, anchor: str) -> Iterator[Piece]:
@@ -45,7 +45,7 @@ def _table(course: Course, group: str, anchor: str) -> Table:
     rows += [_level(course, group, "blind", len(columns)), _level(course, group, "chance", len(columns))]
     name = f"{group}, the headline group" if headline else group
     caption = f"Accuracy in {name}, by test length in tokens"
-    return Table(anchor, caption, tuple(columns), tuple(rows), foot=_READING)
+    return Table(anchor, caption, tuple(columns), tuple(rows))
 
 
 def _column(course: Course, length: int) -> str:

@@ -1,5 +1,6 @@
 """Every cell without a figure, and every training that did not learn, with the reason."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from grape_bench.bench import Bench, Setting
@@ -32,27 +33,39 @@ def ledger(view: View) -> Section:
     return Section("ledger", "Skipped, failed, missing, did not learn", (table,))
 
 
-def describe(cell: Cell) -> str:
-    """A cell in words."""
-    if isinstance(cell, CostCell):
-        return f"{cell.encoding}: {cell.metric}, {cell.scope}, {cell.length} tokens, {Setting.of(cell)}"
-    return f"{cell.encoding}: {cell.task}, seed {cell.seed}, trained at {cell.train_length} tokens"
-
-
 def _outcomes(view: View) -> Iterator[Row]:
+    """Cells of one encoding and metric that ended alike are one row, which names them all."""
     several = len(view.benches) > 1
     found = [(one, "") for one in view.trainings]
     found += [(one, _where(bench) if several else "") for bench in view.benches for one in bench.outcomes]
+    alike: defaultdict[tuple[str, ...], list[Outcome]] = defaultdict(list)
+    for one, where in found:
+        if one.standing != "ok":
+            alike[one.standing, _what(one.cell) + where, one.fault, one.message].append(one)
     for word in ("failed", "skipped", "missing"):
-        for one, where in found:
-            if one.standing == word:
-                yield _row(one, where)
+        for (standing, what, fault, message), outcomes in alike.items():
+            if standing == word:
+                reason = message or ("never tried" if word == "missing" else "no reason was recorded")
+                yield Entry(what, _which(outcomes)), Entry(word, tone=word), Entry(fault), Entry(reason)
 
 
-def _row(one: Outcome, where: str) -> Row:
-    assert one.standing != "ok"
-    reason = one.message or ("never tried" if one.standing == "missing" else "no reason was recorded")
-    return Entry(describe(one.cell) + where), Entry(one.standing, tone=one.standing), Entry(one.fault), Entry(reason)
+def _what(cell: Cell) -> str:
+    if isinstance(cell, CostCell):
+        return f"{cell.encoding}: {cell.metric}, {cell.scope}"
+    return f"{cell.encoding}: {cell.task}"
+
+
+def _which(outcomes: list[Outcome]) -> str:
+    """The lengths by setting, or the seeds by training length."""
+    found: defaultdict[str, list[int]] = defaultdict(list)
+    for one in outcomes:
+        cell = one.cell
+        if isinstance(cell, CostCell):
+            found[f" tokens, {Setting.of(cell)}"].append(cell.length)
+        else:
+            found[f", trained at {cell.train_length} tokens"].append(cell.seed)
+    seeds = "" if isinstance(outcomes[0].cell, CostCell) else "seed "
+    return "; ".join(f"{seeds}{', '.join(map(str, numbers))}{setting}" for setting, numbers in found.items())
 
 
 def _where(bench: Bench) -> str:
@@ -71,9 +84,12 @@ def _plateaus(view: View, course: Course, trial: Trial) -> Iterator[Row]:
             continue
         found = headline(record)
         reached = (
-            f"normalised {found.group} score {found.normalised:.2f}" if found else "no score at the training length"
+            f"normalised {found.group} score {round(found.normalised, 2) + 0.0:.2f}"
+            if found
+            else "no score at the training length"
         )
         reason = f"{reached} at {course.train_length} tokens, below {view.suite.learned:.2f}"
         reason += f" (accuracy {share(found.accuracy)}, blind {share(found.blind)})" if found else ""
         assert isinstance(record.cell, AccuracyCell)
-        yield Entry(describe(record.cell)), Entry("did not learn", tone="unlearned"), Entry(""), Entry(reason)
+        which = f"seed {record.cell.seed}, trained at {course.train_length} tokens"
+        yield Entry(_what(record.cell), which), Entry("did not learn", tone="unlearned"), Entry(""), Entry(reason)

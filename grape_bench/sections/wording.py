@@ -26,20 +26,20 @@ def share(part: float) -> str:
 
 
 def quantity(amount: float, unit: str = "") -> str:
-    """Three significant digits, never an exponent: 0.0123 ms, 12.3 ms, 1,234 ms."""
+    """Three significant digits, never an exponent: 0.0123 ms, 12.3 ms, 1,230 ms; of MiB hundredths at most."""
     size = math.floor(math.log10(abs(amount))) if amount else 0
-    return f"{amount:,.{min(max(2 - size, 0), 6)}f} {unit}".rstrip()
+    most = 2 if unit == "MiB" else 6
+    return f"{round(amount, 2 - size):,.{min(max(2 - size, 0), most)}f} {unit}".rstrip()
 
 
 def factor(interval: Interval) -> str:
-    """A ratio with as many digits as its interval bears out."""
-    return f"{interval.mid:.{_digits(interval)}f}"
+    """A ratio."""
+    return _ratio(interval.mid)
 
 
 def span(interval: Interval) -> str:
     """An interval in brackets, or nothing where there is none."""
-    digits = _digits(interval)
-    return f"[{interval.low:.{digits}f}, {interval.high:.{digits}f}]" if interval.known and interval.half else ""
+    return f"[{_ratio(interval.low)}, {_ratio(interval.high)}]" if interval.known and interval.half else ""
 
 
 def amount_of(count: int, noun: str) -> str:
@@ -98,9 +98,9 @@ def cost(bench: Bench, grid: Grid, encoding: str, length: int, unit: str) -> Ent
     found = bench.against(grid, encoding, length)
     if found is None:
         return Entry(figure, "no baseline beside it" if bench.baseline else "")
-    note = " ".join(filter(None, (span(found.interval), figure)))
-    return Entry(f"{factor(found.interval)} {MARKS[found.word]}", note, found.word)
+    note = ", ".join(filter(None, (span(found.interval), figure)))
+    return Entry(f"{MARKS[found.word]} {factor(found.interval)}", note, found.word)
 
 
-def _digits(interval: Interval) -> int:
-    return 3 if interval.known and interval.half < 0.01 else 2
+def _ratio(value: float) -> str:
+    return f"{value:.3f}" if value < 10 else f"{value:,.1f}"  # three decimals, so that a column lines up

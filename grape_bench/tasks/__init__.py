@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from grape_bench.errors import Unsupported
 from grape_bench.expression import Expression
 from grape_bench.registry import Registry
 
@@ -21,13 +22,13 @@ class Batch:
         tokens: (B, n) ids.
         labels: (B, m) answer ids of the last m positions.
         groups: (m,) the index in `Task.groups` that each tail position belongs to.
-        kinds: (m,) segment ids of the tail.
+        kinds: (m,) segment ids of the tail, in a task whose questions use words of the body; None otherwise.
     """
 
     tokens: Tensor
     labels: Tensor
     groups: Tensor
-    kinds: Tensor
+    kinds: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Task:
 
     vocabulary: int
     answers: int
-    kinds: int = 1
+    kinds: int = 0
     groups: tuple[Group, ...]
 
     def batch(self, count: int, length: int, generator: torch.Generator) -> Batch:
@@ -68,14 +69,24 @@ class Task:
         raise NotImplementedError
 
 
+def shuffles(count: int, rows: int, size: int, generator: torch.Generator) -> Tensor:
+    """Uniform permutations of 0 .. size - 1, shape (count, rows, size)."""
+    return torch.rand(count, rows, size, generator=generator, device=generator.device).argsort(dim=-1)
+
+
 def spread(count: int, spans: int, width: int, room: tuple[int, int], generator: torch.Generator) -> Tensor:
     """Starts (count, spans) of spans that do not overlap, in order, drawn in [low, high).
 
     Args:
         width: tokens of a span; room: (low, high).
+
+    Raises:
+        Unsupported: the spans do not fit.
     """
     low, high = room
     free = high - low - spans * width
+    if free < 0:
+        raise Unsupported(f"{spans} spans of {width} tokens do not fit into {high - low}")
     draws = torch.randint(0, free + 1, (count, spans), generator=generator, device=generator.device)
     return draws.sort(dim=1).values + low + width * torch.arange(spans, device=generator.device)
 

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from grape_bench.errors import Unsupported
-from grape_bench.tasks import Batch, Group, Task, spread
+from grape_bench.tasks import Batch, Group, Task, shuffles, spread
 
 _FILLERS = 16
 _DIGITS = 10
@@ -59,22 +59,21 @@ class Registers(Task):
         asked, answers = self._questions(values[:, :, -1], generator)
         tokens[:, body:] = asked
         groups = torch.tensor([0, 1], device=device).repeat(self.pairs)
-        return Batch(tokens, answers, groups, torch.zeros_like(groups))
+        return Batch(tokens, answers, groups)
 
     def _values(self, count: int, generator: torch.Generator) -> Tensor:
         """Digits (B, k, W) by register and write: one pool of W digits a sequence, each register in its own order."""
-        device = generator.device
-        pool = _shuffles(count, 1, _DIGITS, generator)[:, :, : self.writes].expand(-1, self.registers, -1)
-        values = pool.gather(2, _shuffles(count, self.registers, self.writes, generator))
+        pool = shuffles(count, 1, _DIGITS, generator)[:, :, : self.writes].expand(-1, self.registers, -1)
+        values = pool.gather(2, shuffles(count, self.registers, self.writes, generator))
         # If all last digits are equal there is nothing to compare: rotate the first register's order by one.
         equal = (values[:, :, -1] == values[:, :1, -1]).all(dim=1)
         values[equal, 0] = values[equal, 0].roll(1, dims=-1)
-        return values.to(device)
+        return values
 
     def _writes(self, values: Tensor, generator: torch.Generator) -> Tensor:
         """Write tokens (B, k W) in the order of the sequence: registers in random order, each one's writes in turn."""
         count = values.shape[0]
-        owner = _shuffles(count, 1, self.registers * self.writes, generator)[:, 0] % self.registers
+        owner = shuffles(count, 1, self.registers * self.writes, generator)[:, 0] % self.registers
         turn = torch.zeros_like(owner)
         for register in range(self.registers):
             mine = owner == register
@@ -92,11 +91,6 @@ class Registers(Task):
         asked = torch.stack((self.ask + first, self.ask + k + second), dim=-1).flatten(1)
         answers = torch.stack((left, _DIGITS + (left > right).long()), dim=-1).flatten(1)
         return asked, answers
-
-
-def _shuffles(count: int, rows: int, size: int, generator: torch.Generator) -> Tensor:
-    """Uniform permutations of 0 .. size - 1, shape (count, rows, size)."""
-    return torch.rand(count, rows, size, generator=generator, device=generator.device).argsort(dim=-1)
 
 
 PLUGIN = Registers
