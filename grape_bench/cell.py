@@ -64,6 +64,7 @@ class CostCell(Frozen):
         length: tokens, of the sequence or of the cache that is decoded against.
         kv_heads: None for as many as heads.
         layers: of the model, where the scope is `model`.
+        compiled: by torch.compile; compiling is no part of any sample.
         versions: `name@version` of everything that could change the number.
     """
 
@@ -80,6 +81,7 @@ class CostCell(Frozen):
     dtype: Dtype = "float32"
     causal: bool = False
     layers: Count = 2
+    compiled: bool = False
     versions: tuple[str, ...] = ()
 
     @property

@@ -66,7 +66,9 @@ def paired_ratio(a: Rows, b: Rows, *, seed: int) -> Interval:
 
     A round lasts moments, so what slows the machine slows both and leaves the ratio. The interval is a percentile
     bootstrap in two steps: processes are drawn first and rounds within each drawn process, because the rounds
-    of one process share its memory layout and are less independent than they are many.
+    of one process share its memory layout and are less independent than they are many. Few processes that differ by
+    much are its limit: in simulations with 3 % of noise a round it covered 98 % where three processes did not differ,
+    92 % where they differed by 1 % and 81 % where they differed by 2 %; five processes gave 95 % and 89 %.
 
     Args:
         a, b: one row a process; row i of both is the same process, sample r of both the same round.

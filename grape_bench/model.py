@@ -89,11 +89,12 @@ class Transformer(nn.Module):
             tokens: (B, T) ids; kinds: (m,) segment ids of the tail.
             keys: (B, S), False at padding.
             caches: one a layer, of earlier tokens, for decoding; these tokens are put behind them.
-            positions: (T,) or (B, T), where the tokens stand; None for 0 .. T-1.
+            positions: (T,) or (B, T), where the tokens stand; None for 0 .. T-1, behind a cache for the places after it.
         """
-        uniform = positions is None or (positions.dim() == 1 and tokens.shape[1] == 1)
+        start = caches[0].length if caches else 0
+        uniform = positions is None and start == 0  # behind a cache, earlier keys may stand anywhere
         if positions is None:
-            positions = torch.arange(tokens.shape[1], device=tokens.device)
+            positions = torch.arange(start, start + tokens.shape[1], device=tokens.device)
         x, mask = self._embed(tokens, kinds, positions), Mask(self.options.causal, keys)
         for index, layer in enumerate(self.layers):
             # The last layer answers: it computes the rows of the tail alone.

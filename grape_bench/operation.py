@@ -3,7 +3,9 @@
 Shapes: B batch, H heads, T tokens, D head channels, C model channels.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import torch
@@ -36,6 +38,7 @@ class AttentionOperation:
     qkv: tuple[Tensor, Tensor, Tensor]
     x: Tensor
     causal: bool
+    compiled: bool = False
 
     @classmethod
     def of(cls, cell: CostCell, device: str, *, length: int | None = None, batch: int | None = None) -> Self:
@@ -56,7 +59,7 @@ class AttentionOperation:
         q, k, v, x = (torch.randn(shape, generator=generator) for shape in (*shapes, (batch, length, width)))
         backend = Registry("backends")[cell.backend].load()()
         made = tuple(one.to(device, dtype) for one in (q, k, v))
-        return cls(encoding.to(device), backend, (made[0], made[1], made[2]), x.to(device, dtype), cell.causal)
+        return cls(encoding.to(device), backend, (made[0], made[1], made[2]), x.to(device, dtype), cell.causal, cell.compiled)
 
     def at(self, *, start: int = 0) -> At:
         """All tokens, the first one at position `start`."""
@@ -65,7 +68,11 @@ class AttentionOperation:
 
     def forward(self, at: At | None = None) -> Tensor:
         """Outputs (B, H, T, D)."""
-        return attend(self.encoding, self.backend, self.qkv, at or self.at(), Mask(self.causal))
+        return self._attend(self.encoding, self.backend, self.qkv, at or self.at(), Mask(self.causal))
+
+    @cached_property
+    def _attend(self) -> Callable[..., Tensor]:
+        return torch.compile(attend) if self.compiled else attend
 
     def leaves(self) -> list[Tensor]:
         """What gradients are taken of: q, k, v and the encoding's parameters."""
@@ -102,7 +109,7 @@ class Decoder:
         op = self.operation
         q, k, v = (one[:, :, tokens] for one in op.qkv)
         part = At(op.x[:, tokens], at.q_pos[tokens], at.k_pos[tokens], uniform=True)
-        return attend(op.encoding, op.backend, (q, k, v), part, Mask(op.causal), self._cache)
+        return op._attend(op.encoding, op.backend, (q, k, v), part, Mask(op.causal), self._cache)
 
 
 class TrainStep:
@@ -130,6 +137,7 @@ class TrainStep:
         )
         self.model.reset(0)
         self.model.to(device)
+        self._answer = torch.compile(self.model) if cell.compiled else self.model
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4)
         generator = named_generator(0, "tokens")
         tokens, labels = torch.randint(_VOCABULARY, (2, cell.batch, cell.length), generator=generator).to(device)
@@ -141,7 +149,7 @@ class TrainStep:
         """The loss, after one step."""
         half = self._dtype != "float32"
         with torch.autocast(self._device, getattr(torch, self._dtype) if half else torch.bfloat16, enabled=half):
-            logits = self.model(self._tokens)
+            logits = self._answer(self._tokens)
         loss = F.cross_entropy(logits.flatten(0, 1).float(), self._labels.flatten())
         self.optimizer.zero_grad(set_to_none=True)
         self._scaler.scale(loss).backward()  # type: ignore[no-untyped-call]

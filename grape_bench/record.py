@@ -24,6 +24,8 @@ class TimeReading(Frozen):
         warmup_ms: samples that are not used.
         inner: calls in one sample, over which it is averaged.
         clock: `process_time` (CPU time of the process), `perf_counter` (wall) or `cuda_event`.
+        sentinel_ms: a fixed multiplication timed in the same rounds; if it moves, the machine did.
+        overhead_ms: what the harness adds to one sample: a lap around an operation that does nothing.
     """
 
     kind: Literal["time"] = "time"
@@ -33,6 +35,8 @@ class TimeReading(Frozen):
     inner: int = 1
     clock: Literal["process_time", "perf_counter", "cuda_event"]
     threads: int = 1
+    sentinel_ms: tuple[float, ...] = ()
+    overhead_ms: float | None = None
 
 
 class MemoryReading(Frozen):

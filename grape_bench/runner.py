@@ -131,7 +131,7 @@ def _blocks(suite: Suite, options: RunOptions) -> list[Block]:
 
 
 def _protocol(suite: Suite, options: RunOptions) -> Protocol:
-    return Protocol(effort=options.effort or suite.effort, device=options.device)
+    return Protocol(effort=options.effort or suite.effort, device=options.device, threads=suite.threads)
 
 
 def _executor(options: RunOptions) -> Executor:

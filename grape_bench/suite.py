@@ -77,7 +77,7 @@ def group(cells: Iterable[CostCell | AccuracyCell], baseline: str | None) -> lis
     metrics = Registry("metrics")
     for cell in cells:
         if isinstance(cell, CostCell):
-            alone = metrics[cell.metric].facts["kind"] == "memory"  # a peak wants a process of its own
+            alone = metrics[cell.metric].facts["kind"] != "time"  # a peak, or compiling, wants a process of its own
             settings.setdefault(cell.id if alone else cell.setting, []).append(cell)
         else:
             seeds.setdefault(cell.seed, []).append(cell)
@@ -108,7 +108,7 @@ def _settings(grid: CostGrid) -> tuple[tuple[object, ...], ...]:
 
 
 def _cost(grid: CostGrid, suite: Suite, versions: "_Versions") -> Iterator[CostCell]:
-    fixed = {"scope": grid.scope, "causal": grid.causal, "layers": grid.layers}
+    fixed = {"scope": grid.scope, "causal": grid.causal, "layers": grid.layers, "compiled": grid.compiled}
     for named, backend, dtype, batch, head_dim, heads, kv_heads, length in product(*_settings(grid)):
         metric = versions.source(str(named))
         setting = {"metric": metric, "backend": backend, "dtype": dtype, "batch": batch, "head_dim": head_dim}

@@ -100,6 +100,7 @@ class CostGrid(Frozen):
     backends: Axis[BackendName] = Field(("sdpa",), description="attention backends; see `grape-bench list backends`")
     causal: bool = Field(False, description="whether a token sees only itself and the past")
     layers: Count = Field(2, description="layers of the model, where the scope is model")
+    compiled: bool = Field(False, description="by torch.compile; see the metric compile_ms for what that takes")
     encodings: Axis[EncodingText] = Field((), description="some of the suite's encodings; all where left out")
 
     @field_validator("kv_heads")
@@ -183,6 +184,9 @@ class SuiteFile(Frozen):
     baseline: EncodingText | None = Field(None, description="the encoding that ratios refer to, one of `encodings`")
     seeds: Axis[Seed] = Field((0,), description="one training for each; equal seeds see equal data")
     effort: Literal["quick", "full"] = Field("quick", description="how many rounds and processes cost is measured in")
+    threads: int = Field(
+        1, ge=1, le=1024, description="of one cost operation; above 1 it is timed by the wall clock, on a quiet machine"
+    )
     learned: float = Field(
         0.75, gt=0, le=1, description="normalised score at the training length from which an encoding has learned"
     )

@@ -1,15 +1,25 @@
 """The only file that touches a clock or a device event: how members of a block are timed."""
 
 import random
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, Protocol
 
+import psutil
+
 from grape_bench.record import TimeReading
 
 Operation = Callable[[], object]
+
+
+_SLACK_CORES = 0.2
+
+
+class ContendedError(RuntimeError):
+    """The machine is too busy for what is asked."""
 
 
 @dataclass(frozen=True)
@@ -46,17 +56,22 @@ class Stopwatch(Protocol):
         """Milliseconds of one call by its own clock, and by the wall clock, over `inner` calls in a row."""
 
 
-class CpuStopwatch:
-    """CPU time of this process: on a shared machine a ratio spreads by a tenth of what wall time gives."""
+@dataclass(frozen=True)
+class HostStopwatch:
+    """CPU time of this process, or wall time where its threads share the work.
 
-    clock: Literal["process_time"] = "process_time"
+    On a shared machine a ratio of CPU times spreads by a tenth of what one of wall times does. CPU time also counts
+    threads that wait in a loop, so it is no measure of more than one.
+    """
+
+    clock: Literal["process_time", "perf_counter"] = "process_time"
 
     def lap(self, operation: Operation, inner: int) -> tuple[float, float]:
         wall, cpu = time.perf_counter_ns(), time.process_time_ns()
         for _ in range(inner):
             operation()
         cpu, wall = time.process_time_ns() - cpu, time.perf_counter_ns() - wall
-        return cpu / 1e6 / inner, wall / 1e6 / inner
+        return (cpu if self.clock == "process_time" else wall) / 1e6 / inner, wall / 1e6 / inner
 
 
 @dataclass
@@ -85,9 +100,34 @@ class CudaStopwatch:
         return start.elapsed_time(end) / inner, (time.perf_counter_ns() - wall) / 1e6 / inner
 
 
-def stopwatch(device: str) -> Stopwatch:
-    """The one for `cpu` or `cuda`."""
-    return CudaStopwatch() if device == "cuda" else CpuStopwatch()
+def stopwatch(device: str, threads: int = 1) -> Stopwatch:
+    """The one for `cpu` or `cuda`, and for operations on so many threads."""
+    if device == "cuda":
+        return CudaStopwatch()
+    return HostStopwatch("process_time" if threads == 1 else "perf_counter")
+
+
+def overhead_ms(watch: Stopwatch, laps: int = 31) -> float:
+    """What a stopwatch adds to one sample: the median lap around an operation that does nothing."""
+    return statistics.median(watch.lap(_nothing, 1)[0] for _ in range(laps))
+
+
+def require_quiet(threads: int, seconds: float = 0.5) -> None:
+    """Make sure that wall time on several threads means something.
+
+    Raises:
+        ContendedError: other processes leave fewer idle cores than there are threads.
+    """
+    busy = psutil.cpu_percent(interval=seconds) / 100 * (psutil.cpu_count() or 1)
+    idle = (psutil.cpu_count() or 1) - busy
+    if idle < threads - _SLACK_CORES:
+        raise ContendedError(
+            f"{threads} threads are timed by the wall clock, which needs as many idle cores; {idle:.1f} are idle now"
+        )
+
+
+def _nothing() -> None:
+    return None
 
 
 def interleave(

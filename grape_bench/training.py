@@ -195,7 +195,7 @@ def make_optimizer(model: Transformer, options: TrainingOptions) -> torch.optim.
     tables, own = set[int](), set[int]()
     for module in model.modules():
         if isinstance(module, Encoding):
-            ids = {id(one) for one in module.parameters(recurse=False)}
+            ids = {id(one) for one in module.parameters()}  # those of its linear layers, if it has any, included
             own |= ids
             tables |= ids if module.table_lr else set()
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}

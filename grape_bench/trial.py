@@ -135,6 +135,8 @@ def _lengths(outcome: Outcome) -> tuple[int, ...]:
 def _changed(cell: AccuracyCell) -> Iterator[tuple[str, Any]]:
     for part in (cell.model, cell.training):
         yield from part.model_dump(exclude_defaults=True).items()
+    if cell.tune:
+        yield "learning rate tuned over", " ".join(f"{rate:g}" for rate in cell.tune)
     if cell.backend != "sdpa":
         yield "backend", cell.backend
     if cell.dtype != "float32":

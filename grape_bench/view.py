@@ -66,4 +66,7 @@ class View:
 
     def name(self, metric: str) -> str:
         """A metric's name as words, without its unit: `forward_backward_ms` is forward backward."""
-        return metric.removesuffix("_" + self.unit(metric).lower()).replace("_", " ")
+        bare = metric.removesuffix("_" + self.unit(metric).lower()).replace("_", " ")
+        return (
+            f"{bare} memory" if metric in self.metrics and self.metrics[metric].facts.get("kind") == "memory" else bare
+        )

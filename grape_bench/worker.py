@@ -12,7 +12,6 @@ from grape_bench.cell import AccuracyCell, Block, CostCell
 from grape_bench.environment import Environment, observe, resolve
 from grape_bench.errors import Unsupported, UserError
 from grape_bench.metrics import Metric, Operation
-from grape_bench.model import named_generator
 from grape_bench.record import AccuracyReading, Fault, MemoryReading, Role, Status, TimeReading
 from grape_bench.registry import Registry
 from grape_bench.training import Checkpoints, NanLossError, train_and_test
@@ -49,6 +48,8 @@ class Finished:
 
 Tell = Callable[[Note], None]
 
+_SENTINEL_SIZE = 192
+
 
 @dataclass(frozen=True)
 class Protocol:
@@ -74,13 +75,12 @@ def measure(block: Block, protocol: Protocol, tell: Tell) -> Finished:
     start = timing.seconds()
     environment = observe(protocol.device, protocol.threads)
     device = resolve(protocol.device)
-    first = block.cells[0]
-    if isinstance(first, AccuracyCell):
-        results = [_attempt(cell, lambda cell=cell: _train(cell, protocol, device, tell)) for cell in block.cells]
-    elif Registry("metrics")[first.metric].facts["kind"] == "memory":
-        results = [_attempt(cell, lambda cell=cell: _watch(cell, device, tell)) for cell in block.cells]
-    else:
+    kind = Registry("metrics")[block.cells[0].metric].facts["kind"]
+    if kind == "time":
         results = _time(block, protocol, device, tell)
+    else:
+        alone = {"accuracy": _train, "memory": _watch, "compile": _compile}[str(kind)]
+        results = [_attempt(cell, lambda cell=cell: alone(cell, protocol, device, tell)) for cell in block.cells]
     return Finished(tuple(results), environment, timing.seconds() - start)
 
 
@@ -101,42 +101,68 @@ def _train(cell: CostCell | AccuracyCell, protocol: Protocol, device: str, tell:
     return train_and_test(cell, device, lambda text: tell(Note(cell.id, text)), lr=protocol.lr, checkpoints=kept)
 
 
-def _watch(cell: CostCell | AccuracyCell, device: str, tell: Tell) -> MemoryReading:
+def _watch(cell: CostCell | AccuracyCell, protocol: Protocol, device: str, tell: Tell) -> MemoryReading:
     assert isinstance(cell, CostCell)
-    return memory.peak(_preflight(cell, device, tell), device)
+    return memory.peak(_preflight(cell, protocol, device, tell), device)
+
+
+def _compile(cell: CostCell | AccuracyCell, protocol: Protocol, device: str, tell: Tell) -> TimeReading:
+    """The first call less a later one, by the wall clock: what compiling took."""
+    assert isinstance(cell, CostCell)
+    tell(Note(cell.id, "compile"))
+    gate.check(cell, device)
+    torch._inductor.config.force_disable_caches = True
+    operation, watch = _metric(cell).prepare(cell, device), timing.stopwatch("cpu", threads=2)
+    first, later = (watch.lap(operation, 1)[1] for _ in range(2))
+    return TimeReading(samples_ms=(first - later,), wall_ms=(first,), clock="perf_counter", threads=protocol.threads)
 
 
 def _time(block: Block, protocol: Protocol, device: str, tell: Tell) -> list[Result]:
     """Preflight each member alone, then time the sound ones in interleaved rounds, with the baseline once more."""
-    effort, refused, sound = timing.EFFORTS[protocol.effort], list[Result](), list[CostCell]()
-    operations: list[Operation] = []
+    sound, refused = list[tuple[CostCell, Role, Operation]](), list[Result]()
     for cell in block.cells:
         assert isinstance(cell, CostCell)
-        result = _attempt(cell, lambda cell=cell: operations.append(_preflight(cell, device, tell)))
-        if result.status == "ok":
-            sound.append(cell)
+        made = list[Operation]()
+        result = _attempt(cell, lambda cell=cell, made=made: made.append(_preflight(cell, protocol, device, tell)))
+        if made:
+            sound.append((cell, "member", made[0]))
         else:
             refused.append(result)
-    roles: list[Role] = ["member"] * len(sound)
     base = block.cells[block.baseline] if block.baseline is not None else None
-    if isinstance(base, CostCell) and base in sound and len(sound) > 1:
-        sound.append(base)
-        operations.append(_metric(base).prepare(base, device))
-        roles.append("control")
-    seed = named_generator(0, block.id).initial_seed()
-    readings = timing.interleave(
-        operations,
-        timing.stopwatch(device),
-        effort,
-        seed=seed,
-        before=lambda index: tell(Note(sound[index].id, "time")),
+    if isinstance(base, CostCell) and any(cell == base for cell, _, _ in sound):
+        sound.append((base, "control", _metric(base).prepare(base, device)))
+    return refused + (_rounds(sound, block, protocol, device, tell) if sound else [])
+
+
+def _rounds(
+    sound: list[tuple[CostCell, Role, Operation]], block: Block, protocol: Protocol, device: str, tell: Tell
+) -> list[Result]:
+    watch = timing.stopwatch(device, protocol.threads)
+    names = [cell.id for cell, _, _ in sound] + [""]  # the last one is the sentinel, which is no cell
+    *readings, sentinel = timing.interleave(
+        [operation for _, _, operation in sound] + [_sentinel(device)],
+        watch,
+        timing.EFFORTS[protocol.effort],
+        seed=int(block.id[:8], 16),
+        before=lambda index: tell(Note(names[index], "time")),
     )
-    timed = [Result(cell, "ok", reading, role=role) for cell, reading, role in zip(sound, readings, roles, strict=True)]
-    return refused + timed
+    more = {"sentinel_ms": sentinel.samples_ms, "overhead_ms": timing.overhead_ms(watch), "threads": protocol.threads}
+    return [
+        Result(cell, "ok", reading.model_copy(update=more), role=role)
+        for (cell, role, _), reading in zip(sound, readings, strict=True)
+    ]
 
 
-def _preflight(cell: CostCell, device: str, tell: Tell) -> Operation:
+def _sentinel(device: str) -> Operation:
+    """A fixed multiplication of two square matrices."""
+    matrix = torch.ones(_SENTINEL_SIZE, _SENTINEL_SIZE, device=device)
+    return lambda: matrix @ matrix
+
+
+def _preflight(cell: CostCell, protocol: Protocol, device: str, tell: Tell) -> Operation:
     tell(Note(cell.id, "gate"))
+    if protocol.threads > 1 and device == "cpu":
+        timing.require_quiet(protocol.threads)
     gate.check(cell, device)
     operation = _metric(cell).prepare(cell, device)
     operation()
@@ -162,7 +188,7 @@ def _refusal(cell: CostCell | AccuracyCell, error: Exception) -> Result:
     if isinstance(error, Unsupported):
         return Result(cell, "skipped", message=str(error))
     place = traceback.extract_tb(error.__traceback__)[-1]
-    where = "" if isinstance(error, UserError | gate.GateError | NanLossError) else f" ({place.name}, line {place.lineno})"
+    where = "" if isinstance(error, UserError | gate.GateError | NanLossError | timing.ContendedError) else f" ({place.name}, line {place.lineno})"
     return Result(cell, "failed", fault=_fault(error), message=f"{type(error).__name__}: {error}{where}")
 
 
@@ -171,6 +197,8 @@ def _fault(error: Exception) -> Fault:
         return "gate"
     if isinstance(error, NanLossError):
         return "nan"
+    if isinstance(error, timing.ContendedError):
+        return "throttled"
     text = str(error).lower()
     # torch's CPU allocator raises a plain RuntimeError.
     if isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in text:

@@ -123,6 +123,7 @@ def _accuracy(cell: AccuracyCell, own: np.random.Generator) -> AccuracyReading:
         curve=tuple(curve),
         data_sha=hashlib.sha256(f"{cell.task} {cell.seed}".encode()).hexdigest(),
         parameters=106_000,
+        lr=cell.training.lr,
         train_s=50.0,
         train_cpu_s=45.0,
     )

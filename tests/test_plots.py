@@ -2,6 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ET
+from itertools import pairwise
 
 import pytest
 
@@ -115,7 +116,7 @@ def test_a_figure_without_lines_can_be_drawn():
 def test_names_move_apart_and_keep_their_order(wanted):
     places = apart(wanted, 0.05)
     assert len(places) == len(wanted)
-    assert all(high - low >= 0.05 - 1e-9 for low, high in zip(places, places[1:], strict=False))
+    assert all(high - low >= 0.05 - 1e-9 for low, high in pairwise(places))
     assert all(-1e-9 <= place <= 1 + 1e-9 for place in places)
 
 

@@ -142,6 +142,7 @@ def test_markdown_points_at_files_of_figures_and_keeps_its_columns(report):
         ("<b>", "&lt;b&gt;"),
         ("two\nlines", "two lines"),
         ("# no heading", r"\# no heading"),
+        ("1. no list", r"1\. no list"),
     ],
 )
 def test_markdown_shows_text_as_it_is(text, shown):

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -10,9 +9,10 @@ import pytest
 
 from grape_bench.cell import AccuracyCell, CostCell
 from grape_bench.registry import Registry
-from grape_bench.report import build, save
-from grape_bench.sections.claims import claim
-from grape_bench.sections.wording import quantity, share
+from grape_bench.report import build, save, write
+from grape_bench.sections.wording import quantity
+from grape_bench.store import Store
+from grape_bench.suite import expand, parse
 from grape_bench.table import Facts, Figure, Prose, Table, Tally
 
 
@@ -92,13 +92,6 @@ def test_without_sinusoidal_time_is_relative_to_the_baseline_and_says_so(make_re
     facts = next(piece for piece in report.sections[1].pieces if isinstance(piece, Facts))
     assert "in place of sinusoidal" in dict(facts.items)["relative training time"]
     assert _rows(_table(report, "article-table"))["none"][1:3][1].text == "1"
-
-
-def test_claims_follow_the_encoding_and_no_wrapped_or_doubled_one():
-    assert claim("t5(max_distance=32)", ("none", "t5(max_distance=32)")) == claim("t5", ())
-    assert claim("t5(max_distance=32)", ("t5", "t5(max_distance=32)")) is None
-    assert claim("randomized(rope(base=100))", ("randomized(rope(base=100))",)) is None
-    assert claim("rope(base=100) + clamp(window=64)", ("rope(base=100) + clamp(window=64)",)).doubled == 0.672
 
 
 def test_four_kinds_of_absence_look_different(make_report):
@@ -214,18 +207,6 @@ def test_figures_show_one_setting_a_number_format(make_report):
     assert len({curve.slot for panel in figure.panels for curve in panel.curves}) == 6
 
 
-def test_numbers_are_written_with_three_digits():
-    assert [share(one) for one in (0.9821, 1.0, 0.0)] == [".982", "1.000", ".000"]
-    assert [quantity(one, "ms") for one in (0.012345, 1.2345, 12.345, 1234.5, 0)] == [
-        "0.0123 ms",
-        "1.23 ms",
-        "12.3 ms",
-        "1,230 ms",
-        "0.00 ms",
-    ]
-    assert quantity(0.005, "MiB") in ("0.00 MiB", "0.01 MiB")
-
-
 def test_files_are_written_page_last_and_byte_for_byte(make_report, tmp_path):
     first, again = (save(make_report(), tmp_path / name) for name in ("first", "again"))
     assert first[-1] == tmp_path / "first" / "fabricated.html"
@@ -235,14 +216,19 @@ def test_files_are_written_page_last_and_byte_for_byte(make_report, tmp_path):
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in again]
 
 
+def test_a_suite_is_written_from_its_store(make_record, environment, tmp_path):
+    text = "title: Small\nencodings: [none, rope]\nbaseline: none\ncost:\n  - {lengths: [128], metrics: [forward_ms]}\n"
+    suite = parse(text, "small.yaml")
+    store = Store(tmp_path / "results")
+    with store.writing(environment.machine, "small") as writer:
+        writer.append(make_record(cell, suite="small") for cell in expand(suite))
+    paths = write(suite, store, tmp_path / "reports")
+    assert [path.name for path in paths if path.suffix != ".svg"] == ["small.md", "small.html"]
+    assert "**2** ok" in (tmp_path / "reports" / "small.md").read_text(encoding="utf-8")
+
+
 def test_a_report_imports_no_torch():
     code = "import sys, grape_bench.report, grape_bench.renderers.html, grape_bench.renderers.markdown\n"
     code += "sys.exit('torch' in sys.modules or 'matplotlib.pyplot' in sys.modules)"
     root = Path(find_spec("grape_bench").origin).parents[1]
     assert subprocess.run([sys.executable, "-c", code], cwd=root, check=False).returncode == 0
-
-
-def test_a_report_is_data_that_can_be_replaced(make_report):
-    report = make_report()
-    assert replace(report, title="another").title == "another"
-    assert all(isinstance(table, Table) for table in report.tables())

@@ -20,7 +20,7 @@ def _reading(trained, doubled, curve=()):
     )
     points = tuple(CurvePoint(step=step, loss=1.0, accuracy={"recall": accuracy}) for step, accuracy in curve)
     return AccuracyReading(
-        headline="recall", scores=scores, curve=points, data_sha="0", parameters=1, train_s=1, train_cpu_s=1
+        headline="recall", scores=scores, curve=points, data_sha="0", parameters=1, lr=6e-3, train_s=1, train_cpu_s=1
     )
 
 

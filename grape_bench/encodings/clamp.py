@@ -31,7 +31,8 @@ class Clamp(Encoding):
         self.table = nn.Parameter(torch.zeros(site.heads, 2 * self.window + 1))
 
     def bias(self, q: Tensor, features: Tensor | None, at: At) -> Bias:
-        return Toeplitz(self._values, [self.table], at.q_pos, at.k_pos, uniform=at.uniform)
+        table = self.table.to(torch.promote_types(q.dtype, torch.float32))
+        return Toeplitz(self._values, [table], at.q_pos, at.k_pos, uniform=at.uniform)
 
     def _values(self, distance: Tensor, table: Tensor) -> Tensor:
         return table[:, distance.round().long().clamp(-self.window, self.window) + self.window]

@@ -15,7 +15,7 @@ from pathlib import Path
 from grape_bench.cell import Block
 from grape_bench.environment import Environment, observe
 from grape_bench.executors import Died, Event, Executor
-from grape_bench.worker import Protocol, measure
+from grape_bench.worker import Finished, Protocol, measure
 
 _LAST_WORDS = 400  # characters of a dead worker's stderr that are kept
 
@@ -26,6 +26,7 @@ class _Worker:
     pipe: Connection
     log: Path
     oom_kills: int
+    finished: bool = False
 
 
 class Local(Executor):
@@ -71,13 +72,16 @@ class Local(Executor):
         for pipe in wait(list(tickets), timeout=seconds):
             assert isinstance(pipe, Connection)
             ticket = tickets[pipe]
+            worker = self._workers[ticket]
             try:
-                events.append((ticket, pipe.recv()))
+                event = pipe.recv()
+                worker.finished = isinstance(event, Finished)
+                events.append((ticket, event))
             except (EOFError, OSError):
-                worker = self._workers.pop(ticket)
+                del self._workers[ticket]
                 pipe.close()
                 worker.process.join()
-                if worker.process.exitcode != 0:
+                if not worker.finished:  # how it ends after that is nobody's business
                     events.append((ticket, _post_mortem(worker)))
         return events
 

@@ -26,7 +26,8 @@ def escape(text: str) -> str:
     printable = "".join(one if one.isprintable() or one.isspace() else "\ufffd" for one in text)
     safe = html.escape(" ".join(printable.split()), quote=False)
     safe = re.sub(r"([\\`*\[\]|~$])", r"\\\1", safe)
-    return re.sub(r"(?<!\w)_|_(?!\w)|(?<![^\s])([#+>-])(?=\s)", lambda match: "\\" + match.group(), safe)
+    safe = re.sub(r"(?<![^\W_])_|_(?![^\W_])", r"\_", safe)  # between letters it is no emphasis, and stays legible
+    return re.sub(r"^(\d*)([#+.)-])(?=\s)", r"\1\\\2", safe)
 
 
 def _section(section: Section, name: str) -> str:

@@ -3,6 +3,7 @@
 import statistics
 from collections.abc import Iterator
 
+from grape_bench.record import AccuracyReading
 from grape_bench.sections.wording import ABSENT, UNLEARNED, accuracy, amount_of, share, unlearned
 from grape_bench.table import Curve, Entry, Figure, Heading, Panel, Piece, Prose, Row, Section, Table
 from grape_bench.trial import Course, Trial
@@ -41,6 +42,7 @@ def _table(course: Course, group: str, anchor: str) -> Table:
     headline = group == course.headline
     columns = ["encoding", *(_column(course, length) for length in course.lengths)]
     columns += ["did not learn", "steps to 0.9"] if headline else []
+    columns += ["learning rate"] if headline and course.cell.tune else []
     rows = [_row(course, trial, group, headline) for trial in course.trials]
     rows += [_level(course, group, "blind", len(columns)), _level(course, group, "chance", len(columns))]
     name = f"{group}, the headline group" if headline else group
@@ -54,7 +56,15 @@ def _column(course: Course, length: int) -> str:
 
 def _row(course: Course, trial: Trial, group: str, headline: bool) -> Row:
     entries = [accuracy(trial, length, group) for length in course.lengths]
-    return (Entry(trial.encoding), *entries, *((unlearned(trial), _steps(trial)) if headline else ()))
+    entries += [unlearned(trial), _steps(trial)] if headline else []
+    entries += [_rate(trial)] if headline and course.cell.tune else []
+    return (Entry(trial.encoding), *entries)
+
+
+def _rate(trial: Trial) -> Entry:
+    """The learning rates that tuning chose."""
+    rates = {one.reading.lr for one in trial.records if isinstance(one.reading, AccuracyReading)}
+    return Entry(", ".join(f"{rate:g}" for rate in sorted(rates))) if rates else ABSENT
 
 
 def _steps(trial: Trial) -> Entry:
