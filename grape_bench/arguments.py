@@ -5,9 +5,9 @@ from pathlib import Path
 
 from grape_bench import __version__
 
-COMMANDS = ("run", "check", "list", "report", "records", "schema")
+COMMANDS = ("run", "check", "list", "report", "records", "compare", "schema")
 LISTS = ("encodings", "tasks", "backends", "metrics", "suites", "executors", "renderers")
-_EXIT = "exit codes: 0 done, 1 some cells failed, 2 the input was wrong, 75 stopped early, run again to go on"
+_EXIT = "exit codes: 0 done, 1 some cells failed, 2 wrong input, 3 a regression, 75 stopped, run again to go on"
 
 
 def parse(words: list[str]) -> argparse.Namespace:
@@ -36,6 +36,7 @@ def make_parser() -> argparse.ArgumentParser:
     report.add_argument("suites", nargs="*", metavar="SUITE", help="a suite's file or name; all with records if none")
     _folders(report)
     _records(_command(made, "records", "print raw records, one line for each sample, as CSV or JSON"))
+    _compare(_command(made, "compare", "set two encodings, runs or commits against each other, from their records"))
     _command(made, "schema", "print the JSON schema of a suite's file, for editors")
     return parser
 
@@ -46,6 +47,19 @@ def _command(
     return made.add_parser(
         name, help=text, description=f"{text[0].upper()}{text[1:]}.", epilog=_EXIT, allow_abbrev=False
     )
+
+
+def _compare(compare: argparse.ArgumentParser) -> None:
+    compare.add_argument("first", metavar="A", help="an encoding, or the beginning of a run's id or a commit's hash")
+    compare.add_argument("second", metavar="B", help="what is set against A: ratios are B over A, differences B less A")
+    compare.add_argument(
+        "--suite", action="append", default=[], metavar="SUITE", help="only this suite's records; all if left out"
+    )
+    compare.add_argument(
+        "--margin", type=float, metavar="SHARE", help="half width of `same`: 0.03 is 3 %% of time, or 0.03 of accuracy"
+    )
+    compare.add_argument("--force", action="store_true", help="compare environments that differ, and say so")
+    compare.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="folder of the records")
 
 
 def _run(run: argparse.ArgumentParser) -> None:

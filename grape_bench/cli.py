@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from grape_bench.runner import RunOptions
     from grape_bench.suite import Suite
 
-DONE, FAILED, WRONG, STOPPED = 0, 1, 2, 75
+DONE, FAILED, WRONG, REGRESSED, STOPPED = 0, 1, 2, 3, 75
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the words after the program's name; those of the process where it is None.
 
     Returns:
-        0 done, 1 some cells failed, 2 the input was wrong, 75 stopped early and resumable.
+        0 done, 1 some cells failed, 2 the input was wrong, 3 a regression was found, 75 stopped early and resumable.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     if not words:
@@ -146,6 +146,17 @@ def _report(arguments: argparse.Namespace) -> int:
     return DONE
 
 
+def _compare(arguments: argparse.Namespace) -> int:
+    from grape_bench.compare import versus
+    from grape_bench.store import Store
+
+    store = Store(arguments.results)
+    records = [one for name in arguments.suite or store.suites() for one in store.records(Path(name).stem)]
+    found = versus(records, arguments.first, arguments.second, margin=arguments.margin, force=arguments.force)
+    print(found.text())
+    return REGRESSED if found.regressed else DONE
+
+
 def _records(arguments: argparse.Namespace) -> int:
     from grape_bench.export import csv_text
     from grape_bench.store import Store
@@ -171,4 +182,4 @@ def _schema(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-_COMMANDS = dict(zip(COMMANDS, (_run, _check, _list, _report, _records, _schema), strict=True))
+_COMMANDS = dict(zip(COMMANDS, (_run, _check, _list, _report, _records, _compare, _schema), strict=True))

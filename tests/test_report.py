@@ -13,7 +13,7 @@ from grape_bench.report import build, save, write
 from grape_bench.sections.wording import quantity
 from grape_bench.store import Store
 from grape_bench.suite import expand, parse
-from grape_bench.table import Facts, Figure, Prose, Table, Tally
+from grape_bench.table import Facts, Figure, Prose, Tally
 
 
 @pytest.fixture(scope="session")

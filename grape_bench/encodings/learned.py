@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from grape_bench.encodings import Encoding, Site
 
@@ -18,7 +19,7 @@ class Learned(Encoding):
         std: of the random start; as wide as the model's token vectors, as in BERT, where both are 0.02.
 
     Raises:
-        IndexError: a position at or beyond `longest`.
+        IndexError: a position below 0, or at or beyond `longest`.
 
     Source: Devlin et al. 2018, arXiv:1810.04805, section 3.
     """
@@ -32,7 +33,7 @@ class Learned(Encoding):
         self.table = nn.Parameter(torch.zeros(site.longest, site.width))
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
-        return x + self.table[positions].to(x.dtype)
+        return x + F.embedding(positions, self.table).to(x.dtype)
 
     def reset(self, generator: torch.Generator) -> None:
         with torch.no_grad():

@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from grape_bench.bias import Bias, Toeplitz
 from grape_bench.encodings import At, Encoding, Site
+from grape_bench.errors import Unsupported
 
 
 class T5(Encoding):
@@ -21,6 +22,9 @@ class T5(Encoding):
         buckets: number n of both directions together.
         max_distance: tokens from which all distances share the last bucket.
 
+    Raises:
+        Unsupported: too few buckets, or a max_distance within the exact ones.
+
     Source: Raffel et al. 2019, arXiv:1910.10683, section 2.1. T5 does not scale its scores, this model does.
     """
 
@@ -32,6 +36,12 @@ class T5(Encoding):
 
     def __init__(self, site: Site, *, buckets: int = 32, max_distance: int = 128):
         super().__init__()
+        exact = (buckets if site.causal else buckets // 2) // 2
+        if not 1 <= exact < max_distance:
+            raise Unsupported(
+                f"t5: {buckets} buckets have {exact} exact distances here; there is at least one, and max_distance "
+                f"lies beyond them, got {max_distance}"
+            )
         self.causal, self.buckets, self.max_distance = site.causal, buckets, max_distance
         self.table = nn.Parameter(torch.zeros(site.heads, buckets))
 
