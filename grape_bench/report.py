@@ -11,6 +11,7 @@ from grape_bench.sections.costs import costs, throughput
 from grape_bench.sections.learning import learning
 from grape_bench.sections.ledger import ledger
 from grape_bench.sections.protocol import protocol
+from grape_bench.sections.resolution import resolution
 from grape_bench.sections.summary import summary
 from grape_bench.store import Store
 from grape_bench.suite import Suite, expand
@@ -24,6 +25,7 @@ SECTIONS: tuple[Callable[[View], Section | None], ...] = (
     costs,
     throughput,
     ledger,
+    resolution,
     protocol,
 )
 

@@ -131,7 +131,9 @@ def _blocks(suite: Suite, options: RunOptions) -> list[Block]:
 
 
 def _protocol(suite: Suite, options: RunOptions) -> Protocol:
-    return Protocol(effort=options.effort or suite.effort, device=options.device, threads=suite.threads)
+    effort = options.effort or suite.effort
+    processes = suite.processes or timing.EFFORTS[effort].processes
+    return Protocol(effort=effort, device=options.device, threads=suite.threads, processes=processes)
 
 
 def _executor(options: RunOptions) -> Executor:
@@ -149,7 +151,7 @@ def _observe(executor: Executor, protocol: Protocol) -> Environment:
 def _todo(
     blocks: list[Block], lines: Iterable[Record | RunStart], environment: Environment, protocol: Protocol, options: RunOptions
 ) -> list[Block]:
-    processes, lines = timing.EFFORTS[protocol.effort].processes, [] if options.fresh else list(lines)
+    processes, lines = protocol.processes, [] if options.fresh else list(lines)
     left = pending(blocks, lines, environment, processes=processes, retry_failed=options.retry_failed)
     records = [line for line in lines if isinstance(line, Record)]
     tuned = [cell for block in left for cell in block.cells if isinstance(cell, AccuracyCell)]

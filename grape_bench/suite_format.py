@@ -184,6 +184,9 @@ class SuiteFile(Frozen):
     baseline: EncodingText | None = Field(None, description="the encoding that ratios refer to, one of `encodings`")
     seeds: Axis[Seed] = Field((0,), description="one training for each; equal seeds see equal data")
     effort: Literal["quick", "full"] = Field("quick", description="how many rounds and processes cost is measured in")
+    processes: Count | None = Field(
+        None, description="fresh processes in which each block is timed; as many as the effort says where left out"
+    )
     threads: int = Field(
         1, ge=1, le=1024, description="of one cost operation; above 1 it is timed by the wall clock, on a quiet machine"
     )

@@ -58,13 +58,14 @@ class Protocol:
     Args:
         effort: a key of `timing.EFFORTS`.
         device: `cpu`, `cuda` or `auto`.
-        threads: of one operation.
+        threads: of one operation; processes: in how many fresh processes a time block is measured.
         checkpoints: folder of trainings under way, None to keep none; lr: the rate that tuning chose.
     """
 
     effort: str = "quick"
     device: str = "auto"
     threads: int = 1
+    processes: int = 1
     checkpoints: str | None = None
     lr: float | None = None
 
