@@ -57,7 +57,12 @@ class Cache:
 
 
 def attend(
-    encoding: Encoding, backend: Backend, qkv: tuple[Tensor, Tensor, Tensor], at: At, mask: Mask, cache: Cache | None = None
+    encoding: Encoding,
+    backend: Backend,
+    qkv: tuple[Tensor, Tensor, Tensor],
+    at: At,
+    mask: Mask,
+    cache: Cache | None = None,
 ) -> Tensor:
     """The attention operation with everything that the encoding does to it: outputs (B, H, T, D).
 
@@ -109,7 +114,8 @@ class Attention(nn.Module):
         k = self.norm_k(self._split(self.key(at.x), self.site.kv_heads))
         v = self._split(self.value(at.x), self.site.kv_heads)
         out = attend(self.encoding, self.backend, (q, k, v), at, mask, cache)
-        return self.out(out.transpose(1, 2).flatten(-2))
+        merged: Tensor = self.out(out.transpose(1, 2).flatten(-2))
+        return merged
 
     def _split(self, x: Tensor, heads: int) -> Tensor:
-        return x.unflatten(-1, (heads, self.site.head_dim)).transpose(1, 2)
+        return x.view(*x.shape[:-1], heads, self.site.head_dim).transpose(1, 2)

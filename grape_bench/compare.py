@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tabulate import tabulate
 
-from grape_bench.cell import AccuracyCell, CostCell
+from grape_bench.cell import CostCell
 from grape_bench.environment import differences
 from grape_bench.errors import UserError
 from grape_bench.expression import Expression
@@ -40,12 +40,15 @@ class Versus:
 
     Args:
         first, second: what was named; forced: keys in which the environments differ, where that was overruled.
+        ratio_margin, score_margin: half widths of `same`.
     """
 
     first: str
     second: str
     rows: tuple[Row, ...]
     forced: tuple[str, ...] = ()
+    ratio_margin: float = RATIO_MARGIN
+    score_margin: float = SCORE_MARGIN
 
     @property
     def regressed(self) -> bool:
@@ -56,14 +59,20 @@ class Versus:
         """A table, and how often each word was said."""
         head = f"{self.second} against {self.first}"
         body = [
-            [row.suite, row.what, _figure(row.comparison), "paired" if row.comparison.paired else "unpaired", row.comparison.word]
+            [
+                row.suite,
+                row.what,
+                _figure(row.comparison),
+                "paired" if row.comparison.paired else "unpaired",
+                row.comparison.word,
+            ]
             for row in self.rows
         ]
         table = tabulate(body, ["suite", "cell", f"{head}, 95 % interval", "samples", "verdict"], disable_numparse=True)
         counts = Counter(row.comparison.word for row in self.rows)
         words = [*COST_WORDS, *(word for word in counts if word not in COST_WORDS)]
         closing = ", ".join(f"{counts[word]} {word}" for word in words)
-        margins = f"margins: {RATIO_MARGIN:.0%} of time and memory, {SCORE_MARGIN:g} of accuracy, unless --margin says otherwise"
+        margins = f"margins: {self.ratio_margin:.1%} of time and memory, {self.score_margin:g} of accuracy"
         forced = [f"forced although {sentence}" for sentence in self.forced]
         return "\n".join([table, "", f"{closing} ({margins})", *forced])
 
@@ -87,12 +96,17 @@ def versus(records: Iterable[Record], first: str, second: str, *, margin: float 
         raise UserError(f"{first} and {second} share no cell with a record on both sides")
     forced = sorted({sentence for pair in pairs for sentence in _unlike(*pair)})
     if forced and not force:
-        raise UserError(f"{first} and {second} are not comparable: {'; '.join(forced)}. --force compares them all the same")
+        raise UserError(
+            f"{first} and {second} are not comparable: {'; '.join(forced)}. --force compares them all the same"
+        )
     rows = [row for a, b in pairs for row in _rows(a, b, margin, kind)]
-    return Versus(first, second, tuple(rows), tuple(forced))
+    margins = (RATIO_MARGIN, SCORE_MARGIN) if margin is None else (margin, margin)
+    return Versus(first, second, tuple(rows), tuple(forced), *margins)
 
 
-def _sides(records: Sequence[Record], first: str, second: str) -> tuple[str, dict[Key, list[Record]], dict[Key, list[Record]]]:
+def _sides(
+    records: Sequence[Record], first: str, second: str
+) -> tuple[str, dict[Key, list[Record]], dict[Key, list[Record]]]:
     for kind, pick in _KINDS.items():
         sides = [[one for one in records if pick(one, word)] for word in (first, second)]
         if all(sides):
@@ -156,7 +170,8 @@ def _rows(a: Sequence[Record], b: Sequence[Record], margin: float | None, kind: 
 
 def _cost(cell: CostCell) -> str:
     keys = f"/{cell.kv_heads}" if cell.kv_heads else ""
-    return f"{cell.metric} {cell.scope} {cell.length}, {cell.heads}{keys} heads of {cell.head_dim}, batch {cell.batch}, {cell.dtype}"
+    shape = f"{cell.heads}{keys} heads of {cell.head_dim}, batch {cell.batch}"
+    return f"{cell.metric} {cell.scope} {cell.length}, {shape}, {cell.dtype}, {cell.backend}"
 
 
 def _figure(comparison: Comparison) -> str:

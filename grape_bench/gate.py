@@ -62,8 +62,13 @@ def _agree(what: str, given: Tensor, exact: Tensor, cell: CostCell) -> None:
 @torch.no_grad()
 def _laws(oracle: AttentionOperation, cell: CostCell) -> None:
     laws, here = oracle.encoding.laws, oracle.at()
-    if "relative" in laws and (error := _error(oracle.forward(oracle.at(start=_SHIFT)), oracle.forward(here))) > _LAW_TOLERANCE:
-        raise GateError(f"{cell.encoding} declares to be relative, and a shift of all positions changes outputs by {error:.2g}")
+    if (
+        "relative" in laws
+        and (error := _error(oracle.forward(oracle.at(start=_SHIFT)), oracle.forward(here))) > _LAW_TOLERANCE
+    ):
+        raise GateError(
+            f"{cell.encoding} declares to be relative, and a shift of all positions changes outputs by {error:.2g}"
+        )
     if "isometric" in laws:
         q, k, _ = oracle.qkv
         features, _ = oracle.encoding.state(k, here, None)

@@ -57,11 +57,11 @@ def _resident_peak(operation: Operation) -> float | None:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
         before = _status("VmRSS")
         held = operation()
-        return (_status("VmHWM") - before) / 1024
+        highest = _status("VmHWM")
     except (OSError, KeyError):
         return None
-    finally:
-        held = None
+    del held
+    return (highest - before) / 1024
 
 
 def _cuda_peak(operation: Operation) -> MemoryReading:

@@ -29,9 +29,10 @@ class Layer(nn.Module):
         self.up, self.down = nn.Linear(site.width, 4 * site.width), nn.Linear(4 * site.width, site.width)
 
     def forward(self, x: Tensor, at: At, mask: Mask, cache: Cache | None) -> Tensor:
-        mixed = self.attention(replace(at, x=self.norm_attention(x)), mask, cache)
+        mixed: Tensor = self.attention(replace(at, x=self.norm_attention(x)), mask, cache)
         x = x[:, -mixed.shape[1] :] + mixed
-        return x + self.down(F.gelu(self.up(self.norm_mlp(x))))
+        updated: Tensor = x + self.down(F.gelu(self.up(self.norm_mlp(x))))
+        return updated
 
 
 class Transformer(nn.Module):
@@ -71,7 +72,9 @@ class Transformer(nn.Module):
         kv_heads = self.options.kv_heads or heads
         if width % heads or heads % kv_heads:
             raise Unsupported(f"{heads} heads must divide the width {width}, and {kv_heads} kv_heads the heads")
-        return Site(width, heads, kv_heads, width // heads, *lengths, layers=self.options.layers, causal=self.options.causal)
+        return Site(
+            width, heads, kv_heads, width // heads, *lengths, layers=self.options.layers, causal=self.options.causal
+        )
 
     def forward(
         self,
@@ -89,7 +92,7 @@ class Transformer(nn.Module):
             tokens: (B, T) ids; kinds: (m,) segment ids of the tail.
             keys: (B, S), False at padding.
             caches: one a layer, of earlier tokens, for decoding; these tokens are put behind them.
-            positions: (T,) or (B, T), where the tokens stand; None for 0 .. T-1, behind a cache for the places after it.
+            positions: (T,) or (B, T), where the tokens stand; None for 0 .. T-1, or the places behind a cache.
         """
         start = caches[0].length if caches else 0
         uniform = positions is None and start == 0  # behind a cache, earlier keys may stand anywhere
@@ -142,5 +145,3 @@ def named_generator(seed: int, name: str, device: str = "cpu") -> torch.Generato
     """A generator seeded by hash(seed, name)."""
     digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
     return torch.Generator(device).manual_seed(int.from_bytes(digest[:8], "big") >> 1)
-
-

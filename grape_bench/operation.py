@@ -59,7 +59,9 @@ class AttentionOperation:
         q, k, v, x = (torch.randn(shape, generator=generator) for shape in (*shapes, (batch, length, width)))
         backend = Registry("backends")[cell.backend].load()()
         made = tuple(one.to(device, dtype) for one in (q, k, v))
-        return cls(encoding.to(device), backend, (made[0], made[1], made[2]), x.to(device, dtype), cell.causal, cell.compiled)
+        return cls(
+            encoding.to(device), backend, (made[0], made[1], made[2]), x.to(device, dtype), cell.causal, cell.compiled
+        )
 
     def at(self, *, start: int = 0) -> At:
         """All tokens, the first one at position `start`."""
@@ -152,7 +154,7 @@ class TrainStep:
             logits = self._answer(self._tokens)
         loss = F.cross_entropy(logits.flatten(0, 1).float(), self._labels.flatten())
         self.optimizer.zero_grad(set_to_none=True)
-        self._scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+        self._scaler.scale(loss).backward()
         self._scaler.step(self.optimizer)
         self._scaler.update()
         return loss

@@ -52,7 +52,9 @@ class Progress:
         self._bars.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._bars.stop()
 
     def started(self, ticket: int, block: Block) -> None:
@@ -102,7 +104,11 @@ def title(block: Block) -> str:
 
 def _summary(results: Sequence[Result]) -> str:
     readings = [_words(one) for one in results if one.role == "member"]
-    return "; ".join(readings) if len(readings) == 1 else f"{sum(one.status == 'ok' for one in results)} of {len(results)} ok"
+    return (
+        "; ".join(readings)
+        if len(readings) == 1
+        else f"{sum(one.status == 'ok' for one in results)} of {len(results)} ok"
+    )
 
 
 def _words(result: Result) -> str:

@@ -84,7 +84,9 @@ def run(suite: Suite, options: RunOptions) -> Outcome:
             writer.append([start])
             records = [line for line in lines if isinstance(line, Record)]
             with Progress(suite.name, todo, records, _slots(environment)) as progress:
-                loop = _Loop(suite, start, writer, executor, protocol, environment, progress, [] if options.fresh else records)
+                loop = _Loop(
+                    suite, start, writer, executor, protocol, environment, progress, [] if options.fresh else records
+                )
                 stopped = loop.run(todo)
             return loop.outcome(known, failures, stopped=stopped)
     finally:
@@ -149,7 +151,11 @@ def _observe(executor: Executor, protocol: Protocol) -> Environment:
 
 
 def _todo(
-    blocks: list[Block], lines: Iterable[Record | RunStart], environment: Environment, protocol: Protocol, options: RunOptions
+    blocks: list[Block],
+    lines: Iterable[Record | RunStart],
+    environment: Environment,
+    protocol: Protocol,
+    options: RunOptions,
 ) -> list[Block]:
     processes, lines = protocol.processes, [] if options.fresh else list(lines)
     left = pending(blocks, lines, environment, processes=processes, retry_failed=options.retry_failed)
@@ -163,9 +169,7 @@ def _todo(
 def _start(suite: Suite, options: RunOptions, protocol: Protocol) -> RunStart:
     at = timing.stamp()
     name = f"{at[:19].replace(':', '').replace('-', '')}-{uuid.uuid4().hex[:4]}"
-    return RunStart(
-        run=name, suite=suite.name, at=at, fresh=options.fresh, only=options.only, effort=protocol.effort
-    )
+    return RunStart(run=name, suite=suite.name, at=at, fresh=options.fresh, only=options.only, effort=protocol.effort)
 
 
 def _slots(environment: Environment) -> int:
@@ -278,7 +282,9 @@ class _Loop:
         for ticket, running in list(self._running.items()):
             if timing.seconds() - running.started > limit:
                 self.executor.kill(ticket)
-                self._blame(ticket, "timeout", Died(f"stopped after {self.suite.block_minutes:g} minutes", killed=False))
+                self._blame(
+                    ticket, "timeout", Died(f"stopped after {self.suite.block_minutes:g} minutes", killed=False)
+                )
 
     def _blame(self, ticket: int, fault: Fault, death: Died) -> None:
         """Record the member that was being worked on as failed, and go on with the rest of its block."""

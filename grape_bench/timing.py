@@ -181,5 +181,3 @@ def cpu_seconds() -> float:
 def stamp() -> str:
     """The present moment, UTC, ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-

@@ -165,7 +165,7 @@ class Trainer:
         logits, labels = answer(self.model, batch, self.cell.dtype, self.device)
         loss = F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten())
         self.optimizer.zero_grad(set_to_none=True)
-        self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+        self.scaler.scale(loss).backward()
         self.scaler.unscale_(self.optimizer)
         nn.utils.clip_grad_norm_(self.model.parameters(), self.cell.training.clip)
         self.scaler.step(self.optimizer)
@@ -187,7 +187,8 @@ class Trainer:
 
     def _zero(self) -> _Tally:
         count = len(self.task.groups)
-        return _Tally(*(torch.zeros(size, device=self.device) for size in ((), (count,), (count,))))
+        loss, right, asked = (torch.zeros(size, device=self.device) for size in ((), (count,), (count,)))
+        return _Tally(loss, right, asked)
 
 
 def make_optimizer(model: Transformer, options: TrainingOptions) -> torch.optim.AdamW:

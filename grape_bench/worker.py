@@ -3,6 +3,7 @@
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -15,6 +16,11 @@ from grape_bench.metrics import Metric, Operation
 from grape_bench.record import AccuracyReading, Fault, MemoryReading, Role, Status, TimeReading
 from grape_bench.registry import Registry
 from grape_bench.training import Checkpoints, NanLossError, train_and_test
+
+Reading = TimeReading | MemoryReading | AccuracyReading
+
+_SENTINEL_SIZE = 192
+_SAYS_ALL = (UserError, gate.GateError, NanLossError, timing.ContendedError)  # a message that needs no place
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,7 @@ class Result:
 
     cell: CostCell | AccuracyCell
     status: Status
-    reading: TimeReading | MemoryReading | AccuracyReading | None = None
+    reading: Reading | None = None
     fault: Fault | None = None
     message: str | None = None
     role: Role = "member"
@@ -47,8 +53,6 @@ class Finished:
 
 
 Tell = Callable[[Note], None]
-
-_SENTINEL_SIZE = 192
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ class Protocol:
 
 def measure(block: Block, protocol: Protocol, tell: Tell) -> Finished:
     """Measure every member of a block. A member that fails is recorded and the rest goes on."""
-    prepare_process(protocol.threads)
+    prepare_process(protocol.threads if block.exclusive else 1)
     start = timing.seconds()
     environment = observe(protocol.device, protocol.threads)
     device = resolve(protocol.device)
@@ -80,8 +84,8 @@ def measure(block: Block, protocol: Protocol, tell: Tell) -> Finished:
     if kind == "time":
         results = _time(block, protocol, device, tell)
     else:
-        alone = {"accuracy": _train, "memory": _watch, "compile": _compile}[str(kind)]
-        results = [_attempt(cell, lambda cell=cell: alone(cell, protocol, device, tell)) for cell in block.cells]
+        alone = _ALONE[str(kind)]
+        results = [_attempt(cell, partial(alone, cell, protocol, device, tell)) for cell in block.cells]
     return Finished(tuple(results), environment, timing.seconds() - start)
 
 
@@ -118,17 +122,22 @@ def _compile(cell: CostCell | AccuracyCell, protocol: Protocol, device: str, tel
     return TimeReading(samples_ms=(first - later,), wall_ms=(first,), clock="perf_counter", threads=protocol.threads)
 
 
+_ALONE: dict[str, Callable[[CostCell | AccuracyCell, Protocol, str, Tell], Reading]] = {
+    "accuracy": _train,
+    "memory": _watch,
+    "compile": _compile,
+}
+
+
 def _time(block: Block, protocol: Protocol, device: str, tell: Tell) -> list[Result]:
     """Preflight each member alone, then time the sound ones in interleaved rounds, with the baseline once more."""
     sound, refused = list[tuple[CostCell, Role, Operation]](), list[Result]()
     for cell in block.cells:
         assert isinstance(cell, CostCell)
-        made = list[Operation]()
-        result = _attempt(cell, lambda cell=cell, made=made: made.append(_preflight(cell, protocol, device, tell)))
-        if made:
-            sound.append((cell, "member", made[0]))
-        else:
-            refused.append(result)
+        try:
+            sound.append((cell, "member", _preflight(cell, protocol, device, tell)))
+        except Exception as error:  # the runner's own rule: one failure stops one cell, and is recorded
+            refused.append(_refusal(cell, error))
     base = block.cells[block.baseline] if block.baseline is not None else None
     if isinstance(base, CostCell) and any(cell == base for cell, _, _ in sound):
         sound.append((base, "control", _metric(base).prepare(base, device)))
@@ -175,22 +184,22 @@ def _metric(cell: CostCell) -> Metric:
     return metric
 
 
-def _attempt(cell: CostCell | AccuracyCell, action: Callable[[], object]) -> Result:
+def _attempt(cell: CostCell | AccuracyCell, action: Callable[[], Reading]) -> Result:
     """Run one action on a cell; whatever goes wrong becomes its result."""
     try:
-        made = action()
-    except Exception as error:  # the runner's own rule: one failure stops one cell, and is recorded
+        return Result(cell, "ok", action())
+    except Exception as error:  # as above
         return _refusal(cell, error)
-    reading = made if isinstance(made, TimeReading | MemoryReading | AccuracyReading) else None
-    return Result(cell, "ok", reading)
 
 
 def _refusal(cell: CostCell | AccuracyCell, error: Exception) -> Result:
     if isinstance(error, Unsupported):
         return Result(cell, "skipped", message=str(error))
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    where = "" if isinstance(error, UserError | gate.GateError | NanLossError | timing.ContendedError) else f" ({place.name}, line {place.lineno})"
-    return Result(cell, "failed", fault=_fault(error), message=f"{type(error).__name__}: {error}{where}")
+    message = f"{type(error).__name__}: {error}"
+    if not isinstance(error, _SAYS_ALL):
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        message += f" ({place.name}, line {place.lineno})"
+    return Result(cell, "failed", fault=_fault(error), message=message)
 
 
 def _fault(error: Exception) -> Fault:

@@ -68,7 +68,7 @@ class Encoding(nn.Module):
         version: raised when a number it gives would change.
         domain: `causal`, or `both` for encoders as well.
         group, representation: what it is, in GRAPE's terms.
-        laws: what must hold: `relative` (scores see differences of positions alone), `isometric` (rotating keeps norms).
+        laws: what must hold: `relative` (scores see differences of positions alone), `isometric` (turning keeps norms).
         shared: one instance for all layers, otherwise one for each.
         table_lr: its parameters learn at the recipe's rate for tables.
     """

@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def slopes(heads: int) -> Tensor:
-    """The official slopes (H,), float64: a geometric row for a power of two, and every second of the next row for the rest.
+    """The official slopes (H,), float64: a geometric row for a power of two, every second of the next for the rest.
 
         m_h = 2^(-8 (h + 1) / H)   for H a power of two
 

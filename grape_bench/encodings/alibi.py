@@ -26,7 +26,7 @@ class Alibi(Encoding):
     Raises:
         Unsupported: the causal form in a bidirectional model.
 
-    Source: Press et al. 2021, arXiv:2108.12409, section 3; the split form: ours, after its authors' advice for encoders.
+    Source: Press et al. 2021, arXiv:2108.12409, section 3; the split form: after its authors' advice for encoders.
     """
 
     group = "translations"

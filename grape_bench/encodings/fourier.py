@@ -13,7 +13,7 @@ class Fourier(Encoding):
         b(i, j) = sum_m a_hm cos(w_m (i - j)) + c_hm sin(w_m (i - j)),   w_m = 2 pi / period_m
 
     Periods are log-spaced from 4 tokens to 16 training lengths; a and c start at zero. Every distance has a value, so
-    nothing is clamped. By the angle sum it is a matrix coefficient of M planes: a lift of 2M channels, no matrix needed.
+    nothing is clamped. By the angle sum it is a matrix coefficient of M planes: a lift of 2M channels and no matrix.
 
     Args:
         site: its train_length sets the longest period.

@@ -30,7 +30,7 @@ class _Worker:
 
 
 class Local(Executor):
-    """Forks workers from a server that has imported torch and computed nothing, so that each is fresh and starts at once."""
+    """Forks workers from a server that has imported torch and computed nothing: each is fresh, and starts at once."""
 
     def __init__(self) -> None:
         self._context = multiprocessing.get_context("forkserver")

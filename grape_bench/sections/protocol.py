@@ -11,6 +11,9 @@ from grape_bench.table import Entry, Piece, Prose, Row, Section, Table
 from grape_bench.view import View
 
 
+DISAGREEMENT = 0.05  # of a peak and the high-water mark; beyond it, libraries took memory of their own
+
+
 def protocol(view: View) -> Section | None:
     """The environments, and how each cost metric was sampled."""
     if not view.machines:
@@ -61,7 +64,8 @@ def _sampling(view: View, bench: Bench, anchor: str) -> Table:
     where = f" on {bench.environment.machine}" if bench.environment else ""
     foot = (
         f"Contention: a cell is contended where the median of wall time over CPU time is above {CONTENDED}; "
-        "its CPU time still counts, its wall time does not."
+        "its CPU time still counts, its wall time does not. Peaks are the allocator's; the high-water mark of the "
+        "process also sees scratch memory of libraries, and pages."
     )
     return Table(anchor, f"How cost was sampled{where}", columns, tuple(rows), prose=True, foot=foot)
 
@@ -73,8 +77,7 @@ def _row(view: View, grids: tuple[Grid, ...]) -> Row:
     times = list(_times(found))
     if times:
         return (*head, processes, *map(Entry, _protocol(times)), *_contention(found))
-    alone = "one member alone in its process" if any(_is_memory(one) for one in found) else "–"
-    return (*head, processes, *(Entry("–") for _ in range(5)), Entry(alone))
+    return (*head, processes, *(Entry("–") for _ in range(5)), _checked(found))
 
 
 def _protocol(times: list[TimeReading]) -> tuple[str, ...]:
@@ -99,8 +102,17 @@ def _times(found: Iterable[Outcome]) -> Iterator[TimeReading]:
         yield from (one.reading for one in outcome.records if isinstance(one.reading, TimeReading))
 
 
-def _is_memory(outcome: Outcome) -> bool:
-    return any(isinstance(one.reading, MemoryReading) for one in outcome.records)
+def _checked(found: Iterable[Outcome]) -> Entry:
+    """How the allocator's peaks agree with the process's high-water marks, each taken alone in its process."""
+    peaks = [one.reading for outcome in found for one in outcome.records if isinstance(one.reading, MemoryReading)]
+    pairs = [(one.resident_mib, one.peak_mib) for one in peaks if one.resident_mib is not None and one.peak_mib]
+    if not pairs:
+        return Entry("one member alone in its process" if peaks else "–")
+    far = sum(abs(mark / peak - 1) > DISAGREEMENT for mark, peak in pairs)
+    word = (
+        f"{far} of {amount_of(len(pairs), 'peak')} differ from the high-water mark by over {100 * DISAGREEMENT:.0f} %"
+    )
+    return Entry(word, tone="unclear" if far else "plain")
 
 
 def _range(values: Iterable[int]) -> str:

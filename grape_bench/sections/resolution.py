@@ -29,9 +29,9 @@ def _summary(bench: Bench, rows: tuple[Row, ...], anchor: str) -> Table:
     columns = ("metric", "A/A intervals with 1", "median width", "sentinel drift", "harness adds", "wall / CPU")
     foot = (
         f"In each block run {bench.baseline} is timed a second time as if it were another encoding (A/A): its ratio to "
-        "itself is 1, so a difference that is no wider than these intervals is not to be trusted. Drift: the sentinel's "
-        "median in the second half of the rounds over that in the first, at its worst. The harness adds the time of a "
-        f"lap around nothing, as a share of the shortest sample. Wall over CPU time above {CONTENDED} is contended."
+        "itself is 1, so a difference no wider than these intervals is not to be trusted. Drift: the sentinel's median "
+        "in the second half of the rounds over that in the first, at its worst. The harness adds the time of a lap "
+        f"around nothing, as a share of the shortest sample. Wall over CPU time above {CONTENDED} is contended."
     )
     return Table(anchor, "A/A controls, drift and overhead", columns, rows, prose=True, foot=foot)
 
@@ -55,7 +55,7 @@ def _row(bench: Bench, grids: tuple[Grid, ...]) -> Row | None:
 
 def _lists(bench: Bench, anchor: str) -> Iterator[Table]:
     """The block runs one by one, of settings that were run several times."""
-    for number, (grid, length) in enumerate(((grid, length) for grid in bench.grids for length in grid.lengths), 1):
+    for number, (grid, length) in enumerate(((one, at) for one in bench.grids for at in one.lengths), 1):
         pairs = list(_pairs(bench, grid, length))
         if len(pairs) > _FEW:
             rows = tuple(_block_run(index, *pair) for index, pair in enumerate(pairs, 1))

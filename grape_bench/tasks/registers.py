@@ -83,7 +83,7 @@ class Registers(Task):
 
     def _questions(self, last: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Tail tokens and labels, both (B, 2 pairs): ordered pairs of registers whose last digits differ."""
-        count, k = last.shape
+        k = last.shape[1]
         differ = (last[:, :, None] != last[:, None, :]).flatten(1).float()
         drawn = differ.multinomial(self.pairs, replacement=True, generator=generator)
         first, second = drawn // k, drawn % k

@@ -41,7 +41,9 @@ class ShortText(Task):
     def __init__(self, *, sentences: int = 1, bystanders: int = 2, voice: bool = False):
         people, known = 2 * sentences + bystanders, _VERBS - _NAMES
         if sentences < 1 or bystanders < 0 or people > known or sentences > _WORDS - _OBJECTS:
-            raise Unsupported(f"short_text has {known} names, and {sentences} sentences with {bystanders} bystanders need {people}")
+            raise Unsupported(
+                f"short_text has {known} names, and {sentences} sentences with {bystanders} bystanders need {people}"
+            )
         self.sentences, self.bystanders, self.voice = sentences, bystanders, voice
         self.groups = (Group("bow", 1.0, 0.5), Group("order", 1 / people, 1 / known))
 
@@ -56,9 +58,13 @@ class ShortText(Task):
         verbs = _VERBS + torch.randint(0, 4 if self.voice else 2, objects.shape, generator=generator, device=device)
         pairs = names[:, : 2 * self.sentences].unflatten(1, (self.sentences, 2))
         self._write(tokens, starts, torch.stack((pairs[..., 0], verbs, pairs[..., 1], objects), dim=-1), generator)
-        lone = starts[:, self.sentences :] + torch.randint(0, _SPAN, (count, self.bystanders), generator=generator, device=device)
+        lone = starts[:, self.sentences :] + torch.randint(
+            0, _SPAN, (count, self.bystanders), generator=generator, device=device
+        )
         tokens.scatter_(1, lone, names[:, 2 * self.sentences : 2 * self.sentences + self.bystanders])
-        tokens[:, body:] = torch.cat((torch.full_like(drawn, _TOPIC)[:, None], objects.repeat_interleave(2, dim=1)), dim=1)
+        tokens[:, body:] = torch.cat(
+            (torch.full_like(drawn, _TOPIC)[:, None], objects.repeat_interleave(2, dim=1)), dim=1
+        )
         people = torch.where(verbs[..., None] >= _VERBS + 2, pairs.flip(-1), pairs).flatten(1) - _NAMES + 2
         labels = torch.cat((majority(tokens[:, :body], _WORDS, _NEUTRAL, drawn)[:, None], people), dim=1)
         kinds = torch.tensor([0, *[1, 2] * self.sentences], device=device)
