@@ -48,6 +48,9 @@ def load(trainer: "Trainer", path: Path) -> bool:
 
 def _restore(trainer: "Trainer", tensors: dict[str, Tensor]) -> None:
     parameters = _parameters(trainer)
+    shapes = {f"model/{name}": parameter.shape for name, parameter in parameters.items()}
+    if shapes != {key: value.shape for key, value in tensors.items() if key.startswith("model/")}:
+        raise ValueError("the checkpoint is of another model")
     found: dict[str, dict[str, Tensor]] = {name: {} for name in parameters}
     for key, value in tensors.items():
         kind, name, *rest = key.split("/")

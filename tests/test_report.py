@@ -47,6 +47,7 @@ def test_sections_stand_in_order(make_report):
         "cost",
         "throughput",
         "ledger",
+        "resolution",
         "environment",
     ]
 

@@ -10,7 +10,6 @@ from grape_bench.sections.wording import amount_of
 from grape_bench.table import Entry, Piece, Prose, Row, Section, Table
 from grape_bench.view import View
 
-
 DISAGREEMENT = 0.05  # of a peak and the high-water mark; beyond it, libraries took memory of their own
 
 

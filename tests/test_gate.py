@@ -1,0 +1,130 @@
+"""The gate lets every encoding through, and names those that do not compute what they declare."""
+
+import math
+from itertools import product
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from grape_bench import gate
+from grape_bench.backends.sdpa import Sdpa
+from grape_bench.cell import CostCell
+from grape_bench.encodings import At
+from grape_bench.encodings.fourier import Fourier
+from grape_bench.encodings.rope import Rope
+from grape_bench.encodings.t5 import T5
+from grape_bench.errors import Unsupported
+from grape_bench.gate import GateError
+from grape_bench.registry import Registry
+
+REGISTRY = Registry("encodings")
+NAMES = [f"{name}(rope)" if plugin.wraps else name for name, plugin in REGISTRY.items()]
+BACKENDS = list(Registry("backends"))
+DTYPES = ["float32", "bfloat16", "float16"]
+
+
+def cell(encoding: str, **changes: Any) -> CostCell:
+    values = {"metric": "forward_ms", "length": 64, "heads": 4, "head_dim": 16, "encoding": encoding}
+    return CostCell(**(values | changes))
+
+
+def check(one: CostCell) -> None:
+    gate.check(one, "cpu")
+
+
+@pytest.mark.parametrize(("encoding", "backend", "dtype"), list(product(NAMES, BACKENDS, DTYPES)))
+@pytest.mark.parametrize("causal", [False, True])
+def test_every_encoding_passes_on_every_backend(encoding: str, backend: str, dtype: str, causal: bool) -> None:
+    try:
+        check(cell(encoding, backend=backend, dtype=dtype, causal=causal))
+    except Unsupported as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("changes", [{"kv_heads": 2}, {"length": 1}, {"length": 5, "batch": 3}, {"heads": 6}])
+def test_sums_pass_at_other_shapes(backend: str, changes: dict[str, Any]) -> None:
+    check(cell("rope + t5 + fourier", backend=backend, **changes))
+
+
+def test_a_rotation_that_is_wrong_in_float32_alone_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    turn = Rope._turn
+
+    def rounded(self: Rope, x: Tensor, positions: Tensor) -> Tensor:
+        """Positions in half precision, as some published models have them."""
+        shift = positions + (0.01 if x.dtype == torch.float32 else 0.0)
+        return turn(self, x, shift)
+
+    monkeypatch.setattr(Rope, "rotate", lambda self, q, k, features, at: (rounded(self, q, at.q_pos), self._turn(k, at.k_pos)))
+    with pytest.raises(GateError, match=r"outputs of rope\(base=500\) on sdpa in float32 differ"):
+        check(cell("rope(base=500)"))
+
+
+def test_a_gradient_that_is_wrong_is_refused_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    bias = Fourier.bias
+
+    def scaled(self: Fourier, q: Tensor, features: Tensor | None, at: At) -> Any:
+        made = bias(self, q, features, at)
+        if q.dtype == torch.float32:
+            made.u.register_hook(lambda gradient: gradient * 1.01)  # type: ignore[attr-defined]
+        return made
+
+    monkeypatch.setattr(Fourier, "bias", scaled)
+    with pytest.raises(GateError, match="the gradient of amplitude of fourier on sdpa"):
+        check(cell("fourier"))
+
+
+def test_a_backend_that_drops_the_bias_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    attend = Sdpa.attend
+    monkeypatch.setattr(Sdpa, "attend", lambda self, q, k, v, bias, mask, **more: attend(self, q, k, v, None, mask, **more))
+    with pytest.raises(GateError, match="outputs of t5 on sdpa"):
+        check(cell("t5"))
+    check(cell("rope"))
+
+
+def test_a_backend_that_leaks_the_future_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    attend = Sdpa.attend
+
+    def leaking(self: Sdpa, q: Tensor, k: Tensor, v: Tensor, bias: Any, mask: Any, **more: Any) -> Tensor:
+        return attend(self, q, k, v, bias, type(mask)(False, mask.keys), **more)
+
+    monkeypatch.setattr(Sdpa, "attend", leaking)
+    with pytest.raises(GateError, match="outputs of rope"):
+        check(cell("rope", causal=True))
+
+
+def test_what_declares_to_be_relative_and_is_not_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    turn = Rope._turn
+    monkeypatch.setattr(Rope, "_turn", lambda self, x, positions: turn(self, x, positions + positions**2 / 100))
+    with pytest.raises(GateError, match="rope declares to be relative, and a shift"):
+        check(cell("rope"))
+
+
+def test_what_declares_to_keep_norms_and_does_not_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    turn = Rope._turn
+    monkeypatch.setattr(Rope, "_turn", lambda self, x, positions: 1.001 * turn(self, x, positions))
+    with pytest.raises(GateError, match="rope declares to keep norms"):
+        check(cell("rope"))
+
+
+def test_what_gives_no_number_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = T5._values
+    monkeypatch.setattr(T5, "_values", lambda self, distance, table: values(self, distance, table) * math.nan)
+    with pytest.raises(GateError, match="nan"):
+        check(cell("t5"))
+
+
+def test_the_gate_leaves_no_gradient_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    of = gate.AttentionOperation.of
+
+    def watched(*args: Any, **options: Any) -> Any:
+        seen.append(of(*args, **options))
+        return seen[-1]
+
+    monkeypatch.setattr(gate.AttentionOperation, "of", watched)
+    check(cell("t5"))
+    (operation,) = seen
+    assert all(parameter.grad is None for parameter in operation.encoding.parameters())
