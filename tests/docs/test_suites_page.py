@@ -1,4 +1,4 @@
-"""docs/suites.md has every key of the schema: its tables are made from it by `python tests/docs/test_suites_page.py`."""
+"""The tables of docs/suites.md are made from the schema, by `python tests/docs/test_suites_page.py`."""
 
 import json
 from collections.abc import Iterator
@@ -59,34 +59,36 @@ def table(place: str, part: Tree) -> Iterator[str]:
     yield "| key | value | default | meaning |"
     yield "|---|---|---|---|"
     for key, value in part["properties"].items():
-        default = "required" if key in part["required"] else shown(value.get("default"))
+        default = "required" if key in part.get("required", ()) else shown(value.get("default"))
         yield f"| `{key}` | {kind(value)} | {default} | {value['description']} |"
 
 
 def shown(default: Any) -> str:
     if isinstance(default, dict):
         return "its own defaults"
-    return "" if default in ([], "") else f"`{json.dumps(default)}`"
+    return "–" if default in ([], "") else f"`{json.dumps(default)}`"
 
 
-def kind(value: Tree) -> str:
+def kind(value: Tree, plural: str = "") -> str:
     """A value's type and bounds in words."""
     if "anyOf" in value:
-        return " or ".join(kind(one) for one in value["anyOf"])
+        return " or ".join(kind(one, plural) for one in value["anyOf"])
     if "$ref" in value:
-        return "a mapping, see below"
+        return f"mapping{plural}, see below"
     if "enum" in value:
         return ", ".join(f"`{one}`" for one in value["enum"])
     if value["type"] == "array":
-        return f"list of {kind(value['items'])}"
-    names = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false", "null": "null"}
-    return names[value["type"]] + "".join(bounds(value))
+        return f"list of {kind(value['items'], 's')}"
+    if value["type"] in ("boolean", "null"):
+        return {"boolean": "true or false", "null": "null"}[value["type"]]
+    name = {"string": "text", "integer": "whole number", "number": "number"}[value["type"]]
+    return f"{name}{plural}" + "".join(bounds(value))
 
 
 def bounds(value: Tree) -> Iterator[str]:
     # The largest whole number is there to keep nonsense out; nobody needs to read it.
     words = {"minimum": "from", "exclusiveMinimum": "above", "maximum": "to", "exclusiveMaximum": "below"}
-    yield from (f", {word} {value[key]:g}" for key, word in words.items() if key in value and value[key] < 2**31)
+    yield from (f" {word} {value[key]:g}" for key, word in words.items() if key in value and value[key] < 2**31)
 
 
 if __name__ == "__main__":
