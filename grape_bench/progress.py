@@ -1,25 +1,17 @@
 """What a run shows while it works: live lines on a terminal, plain lines elsewhere."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn
 from rich.progress import Progress as Bars
 
-from grape_bench import timing
 from grape_bench.cell import AccuracyCell, Block
 from grape_bench.record import AccuracyReading, MemoryReading, Record, TimeReading
 from grape_bench.schedule import estimate, words
 from grape_bench.worker import Finished, Result
-
-
-@dataclass
-class _Live:
-    block: Block
-    task: object
 
 
 class Progress:
@@ -45,8 +37,7 @@ class Progress:
         )
         self._all = self._bars.add_task(name, total=len(blocks), note=self._remaining())
         self._live: dict[int, Block] = {}
-        self._tasks: dict[int, object] = {}
-        self._start = timing.seconds()
+        self._tasks: dict[int, TaskID] = {}
 
     def __enter__(self) -> Self:
         self._bars.start()
@@ -64,12 +55,16 @@ class Progress:
 
     def noted(self, ticket: int, text: str) -> None:
         """A block told what it does now."""
-        self._bars.update(self._tasks[ticket], note=text)  # type: ignore[arg-type]
+        self._bars.update(self._tasks[ticket], note=text)
 
     def finished(self, ticket: int, event: Finished) -> None:
         """A block has ended."""
         self._say(f"{title(self._live[ticket])}: {_summary(event.results)} ({words(event.seconds)})")
         self._end(ticket)
+
+    def recorded(self, records: Sequence[Record]) -> None:
+        """What was measured tells how long the rest will take."""
+        self._records += records
 
     def died(self, ticket: int, record: Record) -> None:
         """A block's process has ended before the block did; what is left of the block will begin anew."""
@@ -82,7 +77,7 @@ class Progress:
 
     def _end(self, ticket: int) -> None:
         block = self._live.pop(ticket)
-        self._bars.remove_task(self._tasks.pop(ticket))  # type: ignore[arg-type]
+        self._bars.remove_task(self._tasks.pop(ticket))
         if block in self._left:
             self._left.remove(block)
         self._bars.update(self._all, advance=1, note=self._remaining())

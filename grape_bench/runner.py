@@ -1,8 +1,7 @@
-"""Blocks to an executor, and what comes back to the store; one failure stops one cell."""
+"""A run of a suite: what is missing is measured, and recorded."""
 
 import os
 import uuid
-from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,17 +10,17 @@ from grape_bench import timing
 from grape_bench.cell import AccuracyCell, Block
 from grape_bench.environment import Environment
 from grape_bench.errors import UserError
-from grape_bench.executors import Died, Event, Executor
+from grape_bench.executors import Executor
+from grape_bench.loop import Loop
 from grape_bench.progress import Progress
-from grape_bench.record import Fault, Record, RunStart
+from grape_bench.record import Record, RunStart
 from grape_bench.registry import Registry
 from grape_bench.schedule import earlier_failures, estimate, pending, words
-from grape_bench.store import Store, Writer
+from grape_bench.store import Store
 from grape_bench.suite import Suite, expand, group, narrow
-from grape_bench.tuning import TUNING_SEED, choose, missing
-from grape_bench.worker import Finished, Note, Protocol, measure
+from grape_bench.tuning import TUNING_SEED, missing
+from grape_bench.worker import Protocol, measure
 
-_PATIENCE_S = 0.5  # between two looks at the limits
 _SHARED_GPU = 4  # trainings side by side on one GPU
 
 
@@ -84,11 +83,11 @@ def run(suite: Suite, options: RunOptions) -> Outcome:
             writer.append([start])
             records = [line for line in lines if isinstance(line, Record)]
             with Progress(suite.name, todo, records, _slots(environment)) as progress:
-                loop = _Loop(
-                    suite, start, writer, executor, protocol, environment, progress, [] if options.fresh else records
-                )
+                loop = Loop(suite, start, writer, executor, protocol, environment, progress, _slots(environment))
+                loop.records += [] if options.fresh else records
                 stopped = loop.run(todo)
-            return loop.outcome(known, failures, stopped=stopped)
+            counts = loop.counts
+            return Outcome(counts["ok"], known, counts["skipped"], counts["failed"] + failures, stopped)
     finally:
         executor.close()
 
@@ -190,153 +189,3 @@ def _kinds(blocks: list[Block]) -> dict[str, list[Block]]:
         name = f"{kind} ({cell.scope if cell.kind == 'cost' else cell.task})"
         kinds.setdefault(name, []).append(block)
     return kinds
-
-
-@dataclass
-class _Running:
-    block: Block
-    started: float
-    current: str | None = None  # id of the cell that is being worked on
-
-
-class _Loop:
-    """Keeps the executor busy until all blocks have ended."""
-
-    def __init__(
-        self,
-        suite: Suite,
-        start: RunStart,
-        writer: Writer,
-        executor: Executor,
-        protocol: Protocol,
-        environment: Environment,
-        progress: Progress,
-        records: list[Record],
-    ):
-        self.suite, self.start, self.writer, self.executor = suite, start, writer, executor
-        self.protocol, self.environment, self.progress = protocol, environment, progress
-        self.records = records  # older ones and those of this run: tuning chooses by them
-        self.counts: Counter[str] = Counter()
-        self._queue: deque[Block] = deque()
-        self._running: dict[int, _Running] = {}
-        self._slots = _slots(environment)
-
-    def run(self, blocks: list[Block]) -> bool:
-        """Run all; True where it was interrupted."""
-        self._queue.extend(blocks)
-        try:
-            while self._queue or self._running:
-                self._fill()
-                for ticket, event in self.executor.wait(_PATIENCE_S):
-                    self._handle(ticket, event)
-                self._end_overdue()
-        except KeyboardInterrupt:
-            return True
-        return False
-
-    def outcome(self, known: int, failures: int, *, stopped: bool) -> Outcome:
-        counts = self.counts
-        return Outcome(counts["ok"], known, counts["skipped"], counts["failed"] + failures, stopped)
-
-    def _fill(self) -> None:
-        while (block := self._next()) is not None:
-            cell, protocol = block.cells[0], self.protocol
-            if isinstance(cell, AccuracyCell) and cell.tune:
-                protocol = replace(protocol, lr=choose(cell, self.records))
-            ticket = self.executor.start(block, protocol)
-            self._running[ticket] = _Running(block, timing.seconds())
-            self.progress.started(ticket, block)
-
-    def _next(self) -> Block | None:
-        """Take the first block that may start now; none behind a block that waits for the device."""
-        for index, block in enumerate(self._queue):
-            if not self._fits(block):
-                return None
-            cell = block.cells[0]
-            if not isinstance(cell, AccuracyCell) or not missing(cell, self.records):
-                del self._queue[index]
-                return block
-        return None
-
-    def _fits(self, block: Block) -> bool:
-        alone = not self._running
-        if block.exclusive or any(one.block.exclusive for one in self._running.values()):
-            return alone
-        return len(self._running) < self._slots
-
-    def _handle(self, ticket: int, event: Event) -> None:
-        running = self._running[ticket]
-        if isinstance(event, Note):
-            running.current = event.cell
-            self.progress.noted(ticket, event.text)
-        elif isinstance(event, Finished):
-            del self._running[ticket]
-            self._append(event)
-            self.progress.finished(ticket, event)
-        else:
-            fault: Fault = "oom" if event.oom else "killed" if event.killed else "error"
-            self._blame(ticket, fault, event)
-
-    def _end_overdue(self) -> None:
-        limit = self.suite.block_minutes * 60
-        for ticket, running in list(self._running.items()):
-            if timing.seconds() - running.started > limit:
-                self.executor.kill(ticket)
-                self._blame(
-                    ticket, "timeout", Died(f"stopped after {self.suite.block_minutes:g} minutes", killed=False)
-                )
-
-    def _blame(self, ticket: int, fault: Fault, death: Died) -> None:
-        """Record the member that was being worked on as failed, and go on with the rest of its block."""
-        running = self._running.pop(ticket)
-        culprit = next((one for one in running.block.cells if one.id == running.current), running.block.cells[0])
-        record = Record(
-            id=culprit.id,
-            suite=self.suite.name,
-            run=self.start.run,
-            block_run=_block_run(),
-            at=timing.stamp(),
-            cell=culprit,
-            status="failed",
-            fault=fault,
-            message=death.message,
-            seconds=timing.seconds() - running.started,
-            environment=self.environment,
-        )
-        self._write([record])
-        self.progress.died(ticket, record)
-        rest = running.block.without(culprit.id)
-        if rest.cells:
-            self._queue.appendleft(rest)
-
-    def _append(self, finished: Finished) -> None:
-        block_run, at = _block_run(), timing.stamp()
-        self._write(
-            [
-                Record(
-                    id=result.cell.id,
-                    suite=self.suite.name,
-                    run=self.start.run,
-                    block_run=block_run,
-                    at=at,
-                    cell=result.cell,
-                    role=result.role,
-                    status=result.status,
-                    fault=result.fault,
-                    message=result.message,
-                    reading=result.reading,
-                    seconds=finished.seconds,
-                    environment=finished.environment,
-                )
-                for result in finished.results
-            ]
-        )
-
-    def _write(self, records: list[Record]) -> None:
-        self.writer.append(records)
-        self.records += records
-        self.counts.update(record.status for record in records if record.role == "member")
-
-
-def _block_run() -> str:
-    return uuid.uuid4().hex[:12]

@@ -15,6 +15,7 @@ LAYERS = (
     {"__main__"},
     {"cli"},
     {"runner"},
+    {"loop"},
     {"progress"},
     {"executors"},
     {"worker"},

@@ -34,7 +34,8 @@ class Local(Executor):
 
     def __init__(self) -> None:
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["grape_bench.worker"])
+        # The first step of an optimizer imports torch._dynamo, for more than a second: once in the server will do.
+        self._context.set_forkserver_preload(["grape_bench.worker", "torch._dynamo"])
         self._workers: dict[int, _Worker] = {}
         self._tickets = 0
         self._folder = tempfile.TemporaryDirectory(prefix="grape-bench-")
