@@ -91,7 +91,11 @@ class CostCell(Frozen):
     @property
     def setting(self) -> str:
         """Everything but the encoding: cells of one setting are compared with each other."""
-        return identity(self.model_copy(update={"encoding": "", "versions": ()}))
+        return self.without("encoding")
+
+    def without(self, *axes: str) -> str:
+        """What cells have in common that differ along some axes, such as the encoding and the backend."""
+        return identity(self.model_copy(update={**dict.fromkeys(axes), "versions": ()}))
 
 
 class AccuracyCell(Frozen):

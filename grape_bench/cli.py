@@ -115,7 +115,7 @@ def _check(arguments: argparse.Namespace) -> int:
         try:
             [suite] = load_all([word])
             cells = expand(suite)
-            print(f"{word}: ok, {len(cells)} cells in {len(group(cells, suite.baseline))} blocks")
+            print(f"{word}: ok, {len(cells)} cells in {len(group(cells, suite.baseline, suite.vary))} blocks")
         except UserError as error:
             print(error, file=sys.stderr)
             code = WRONG

@@ -35,7 +35,7 @@ def suite_table() -> str:
         try:
             [suite] = load_all([str(path)])
             cells = expand(suite)
-            rows.append([str(path), suite.title, len(cells), len(group(cells, suite.baseline))])
+            rows.append([str(path), suite.title, len(cells), len(group(cells, suite.baseline, suite.vary))])
         except UserError:
             rows.append([str(path), f"has errors, see `grape-bench check {path}`", None, None])
     return tabulate(rows, ["suite", "title", "cells", "blocks"])

@@ -127,7 +127,7 @@ def run_cell(suite: Suite, options: RunOptions, cell_id: str) -> str:
 
 
 def _blocks(suite: Suite, options: RunOptions) -> list[Block]:
-    blocks = group(expand(suite), suite.baseline)
+    blocks = group(expand(suite), suite.baseline, suite.vary)
     return narrow(blocks, options.only) if options.only else blocks
 
 

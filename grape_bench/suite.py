@@ -1,7 +1,7 @@
 """A suite from its file, and from the suite to cells and blocks."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -65,12 +65,15 @@ def expand(suite: Suite) -> tuple[CostCell | AccuracyCell, ...]:
     return tuple(dict.fromkeys([*cost, *accuracy]))
 
 
-def group(cells: Iterable[CostCell | AccuracyCell], baseline: str | None) -> list[Block]:
+def group(
+    cells: Iterable[CostCell | AccuracyCell], baseline: str | None, vary: Sequence[str] = ("encoding",)
+) -> list[Block]:
     """Time cells of one setting are one block; each memory cell and each training is its own, seed by seed.
 
     Args:
         cells: of one suite, as `expand` gives them.
         baseline: canonical text of the encoding that ratios refer to.
+        vary: axes along which the members of a block differ.
     """
     settings: dict[str, list[CostCell]] = {}
     seeds: dict[int, list[AccuracyCell]] = {}
@@ -78,7 +81,7 @@ def group(cells: Iterable[CostCell | AccuracyCell], baseline: str | None) -> lis
     for cell in cells:
         if isinstance(cell, CostCell):
             alone = metrics[cell.metric].facts["kind"] != "time"  # a peak, or compiling, wants a process of its own
-            settings.setdefault(cell.id if alone else cell.setting, []).append(cell)
+            settings.setdefault(cell.id if alone else cell.without(*vary), []).append(cell)
         else:
             seeds.setdefault(cell.seed, []).append(cell)
     cost = [Block(tuple(members), _index(members, baseline)) for members in settings.values()]

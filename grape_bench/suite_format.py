@@ -184,6 +184,9 @@ class SuiteFile(Frozen):
     baseline: EncodingText | None = Field(None, description="the encoding that ratios refer to, one of `encodings`")
     seeds: Axis[Seed] = Field((0,), description="one training for each; equal seeds see equal data")
     effort: Literal["quick", "full"] = Field("quick", description="how many rounds and processes cost is measured in")
+    vary: Axis[Literal["encoding", "backend", "heads", "kv_heads", "dtype"]] = Field(
+        ("encoding",), description="what differs within a block, whose members are timed in the same rounds"
+    )
     processes: Count | None = Field(
         None, description="fresh processes in which each block is timed; as many as the effort says where left out"
     )

@@ -8,6 +8,7 @@ from grape_bench.cell import AccuracyCell, Block, CostCell, ModelOptions, Traini
 COST = {"metric": "forward_ms", "encoding": "rope", "length": 256}
 TRAINING = {"task": "registers", "encoding": "rope", "seed": 0, "train_length": 64, "test_lengths": (64,)}
 OTHERS = {
+    "compiled": True,
     "metric": "peak_mib",
     "scope": "model",
     "encoding": "alibi",

@@ -63,18 +63,34 @@ def test_overlapping_grids_share_their_cells() -> None:
 
 def test_a_block_holds_all_encodings_of_one_setting_and_knows_its_baseline() -> None:
     found = suite(FULL.replace("[none, rope,", "[rope, none,"))
-    blocks = [block for block in group(expand(found), found.baseline) if block.exclusive]
-    assert len(blocks) == 8
+    blocks = [one for one in group(expand(found), found.baseline) if one.cells[0].metric == "forward_ms"]
+    assert len(blocks) == 4
     assert all([c.encoding for c in b.cells] == ["rope", "none", "alibi", "rope(base=1000000)"] for b in blocks)
     assert {block.baseline for block in blocks} == {1}
+
+
+def test_a_peak_of_memory_has_a_block_and_so_a_process_of_its_own() -> None:
+    found = suite(FULL)
+    blocks = [one for one in group(expand(found), found.baseline) if one.cells[0].metric == "peak_mib"]
+    assert len(blocks) == 16
+    assert {len(block.cells) for block in blocks} == {1}
+
+
+def test_what_varies_within_a_block_is_named_by_the_suite() -> None:
+    found = suite(f"{FULL}vary: [encoding, dtype]\n".replace("heads: [4, 8]", "dtypes: [float32, bfloat16]"))
+    blocks = [one for one in group(expand(found), found.baseline, found.vary) if one.cells[0].metric == "forward_ms"]
+    assert {(len(block.cells), len({cell.dtype for cell in block.cells})) for block in blocks} == {(8, 2)}
+    assert {(block.cells[block.baseline].encoding, block.cells[block.baseline].dtype) for block in blocks} == {
+        ("none", "float32")
+    }
 
 
 def test_trainings_come_after_cost_and_seed_by_seed() -> None:
     found = suite(f"{FULL}  - {{task: registers, train_length: 8, test_lengths: [8]}}\n")
     blocks = group(expand(found), found.baseline)
-    assert [block.exclusive for block in blocks] == [True] * 8 + [False] * 16
-    assert [block.cells[0].seed for block in blocks[8:]] == [3] * 8 + [0] * 8  # type: ignore[union-attr]
-    assert [block.cells[0].encoding for block in blocks[8:12]] == list(found.encodings)
+    assert [block.exclusive for block in blocks] == [True] * 20 + [False] * 16
+    assert [block.cells[0].seed for block in blocks[20:]] == [3] * 8 + [0] * 8  # type: ignore[union-attr]
+    assert [block.cells[0].encoding for block in blocks[20:24]] == list(found.encodings)
 
 
 def test_a_grid_may_take_some_of_the_encodings_and_then_has_no_baseline() -> None:
