@@ -5,7 +5,7 @@ from pathlib import Path
 
 from grape_bench import __version__
 
-COMMANDS = ("run", "check", "list", "report", "records", "compare", "schema")
+COMMANDS = ("run", "check", "list", "report", "records", "compare", "history", "schema")
 LISTS = ("encodings", "tasks", "backends", "metrics", "suites", "executors", "renderers")
 _EXIT = "exit codes: 0 done, 1 some cells failed, 2 wrong input, 3 a regression, 75 stopped, run again to go on"
 
@@ -37,6 +37,7 @@ def make_parser() -> argparse.ArgumentParser:
     _folders(report)
     _records(_command(made, "records", "print raw records, one line for each sample, as CSV or JSON"))
     _compare(_command(made, "compare", "set two encodings, runs or commits against each other, from their records"))
+    _history(_command(made, "history", "follow records from commit to commit, in asv's pages and in our own words"))
     _command(made, "schema", "print the JSON schema of a suite's file, for editors")
     return parser
 
@@ -60,6 +61,17 @@ def _compare(compare: argparse.ArgumentParser) -> None:
     )
     compare.add_argument("--force", action="store_true", help="compare environments that differ, and say so")
     compare.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="folder of the records")
+
+
+def _history(history: argparse.ArgumentParser) -> None:
+    made = history.add_subparsers(dest="action", metavar="ACTION", required=True)
+    export = _command(made, "export", "write records into asv's results, for the commits and machines that they name")
+    export.add_argument("suites", nargs="*", metavar="SUITE", help="a suite's name; all beside the benchmarks if none")
+    _results(export)
+    _command(made, "publish", "write asv's pages so that they open without a network")
+    steps = _command(made, "regressions", "say at which commit something became slower, larger or worse, and stayed so")
+    steps.add_argument("suites", nargs="*", metavar="SUITE", help="a suite's file or name; all with records if none")
+    _results(steps)
 
 
 def _run(run: argparse.ArgumentParser) -> None:

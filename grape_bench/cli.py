@@ -163,7 +163,7 @@ def _records(arguments: argparse.Namespace) -> int:
 
     store = Store(arguments.results)
     known = store.suites()
-    names = [Path(word).stem if word.endswith((".yaml", ".yml")) else word for word in arguments.suites]
+    names = [_stem(word) for word in arguments.suites]
     for name in names:
         if name not in known:
             raise UserError(f"{name} has no records under {arguments.results}.{allowed(name, known)}")
@@ -175,6 +175,42 @@ def _records(arguments: argparse.Namespace) -> int:
     return DONE
 
 
+def _history(arguments: argparse.Namespace) -> int:
+    return {"export": _export, "publish": _publish, "regressions": _regressions}[arguments.action](arguments)
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    from grape_bench.history.export import export
+    from grape_bench.store import Store
+
+    done = export(map(_stem, arguments.suites), Store(arguments.results))
+    print(done.text())
+    print(*done.left_out, sep="\n", end="\n" if done.left_out else "", file=sys.stderr)
+    return DONE
+
+
+def _publish(arguments: argparse.Namespace) -> int:
+    from grape_bench.history.publish import publish
+
+    print(publish())
+    return DONE
+
+
+def _regressions(arguments: argparse.Namespace) -> int:
+    from grape_bench.history.regressions import regressions
+    from grape_bench.store import Store
+
+    found = regressions(map(_stem, arguments.suites), Store(arguments.results))
+    print(found.text())
+    print(*found.left_out, sep="\n", end="\n" if found.left_out else "", file=sys.stderr)
+    return REGRESSED if found.steps else DONE
+
+
+def _stem(word: str) -> str:
+    """A suite's name, of its file or as it is."""
+    return Path(word).stem if word.endswith((".yaml", ".yml")) else word
+
+
 def _schema(arguments: argparse.Namespace) -> int:
     from grape_bench.suite import schema
 
@@ -182,4 +218,4 @@ def _schema(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-_COMMANDS = dict(zip(COMMANDS, (_run, _check, _list, _report, _records, _compare, _schema), strict=True))
+_COMMANDS = dict(zip(COMMANDS, (_run, _check, _list, _report, _records, _compare, _history, _schema), strict=True))

@@ -62,7 +62,7 @@ class Versus:
             [
                 row.suite,
                 row.what,
-                _figure(row.comparison),
+                figure(row.comparison),
                 "paired" if row.comparison.paired else "unpaired",
                 row.comparison.word,
             ]
@@ -161,20 +161,22 @@ def _rows(a: Sequence[Record], b: Sequence[Record], margin: float | None, kind: 
     cell = a[0].cell
     name = "" if kind == "encoding" else f"{cell.encoding}, "
     if isinstance(cell, CostCell):
-        yield Row(a[0].suite, f"{name}{_cost(cell)}", compare(b, a, margin, force=True))
+        yield Row(a[0].suite, f"{name}{described(cell)}", compare(b, a, margin, force=True))
         return
     for length in cell.test_lengths:
         what = f"{name}{cell.task} accuracy at {length}, trained at {cell.train_length}"
         yield Row(a[0].suite, what, compare(b, a, margin, length=length))
 
 
-def _cost(cell: CostCell) -> str:
+def described(cell: CostCell) -> str:
+    """A cost cell in words, without its encoding."""
     keys = f"/{cell.kv_heads}" if cell.kv_heads else ""
     shape = f"{cell.heads}{keys} heads of {cell.head_dim}, batch {cell.batch}"
     return f"{cell.metric} {cell.scope} {cell.length}, {shape}, {cell.dtype}, {cell.backend}"
 
 
-def _figure(comparison: Comparison) -> str:
+def figure(comparison: Comparison) -> str:
+    """A ratio or a difference with its interval."""
     interval = comparison.interval
     sign = "+" if comparison.difference else ""
     bounds = f" [{interval.low:{sign}.3f}, {interval.high:{sign}.3f}]" if interval.known else ""

@@ -15,7 +15,7 @@ _NESTED: dict[str, type[Frozen]] = {"model": ModelOptions, "training": TrainingO
 _TIME = ("sample", "sample_ms", "sample_wall_ms", "inner", "clock")
 _MEMORY = ("peak_mib", "resident_mib", "reserved_mib")
 _SCORE = ("length", "group", "correct", "total", "blind", "chance")
-_ACCURACY = ("headline", *(f"score_{key}" for key in _SCORE), "accuracy", "normalised", "data_sha", "parameters")
+_ACCURACY = ("headline", *(f"score_{key}" for key in _SCORE), "accuracy", "normalised", "lr", "data_sha", "parameters")
 _PLACE = ("machine", *COMPARED, "python", "system", "package", "commit", "dirty")
 
 
@@ -78,4 +78,4 @@ def _reading(reading: Reading | None) -> Iterator[dict[str, Any]]:
 
 def _score(reading: AccuracyReading, score: Score) -> tuple[Any, ...]:
     own = (getattr(score, key) for key in _SCORE)
-    return (reading.headline, *own, score.accuracy, score.normalised, reading.data_sha, reading.parameters)
+    return (reading.headline, *own, score.accuracy, score.normalised, reading.lr, reading.data_sha, reading.parameters)

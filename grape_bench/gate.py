@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from grape_bench.cell import CostCell
-from grape_bench.operation import AttentionOperation
+from grape_bench.model import named_generator
+from grape_bench.operation import AttentionOperation, direction
 from grape_bench.registry import Registry
 
 _LENGTH = 37  # odd, and no multiple of any block of a kernel
@@ -14,16 +15,20 @@ _BATCH = 2
 _SHIFT = 1000  # tokens, for the relative law
 TOLERANCE = {"float32": 1e-4, "bfloat16": 5e-2, "float16": 1e-2}
 _LAW_TOLERANCE = 1e-7  # float64 at positions near `_SHIFT`
+_STEP, _SLOPE_TOLERANCE = 1e-5, 1e-4  # of a difference quotient in float64, whose error is near 1e-10
 
 
 class GateError(ArithmeticError):
     """A cell does not compute what it declares; it gets no time."""
 
 
-def check(cell: CostCell, device: str) -> None:
+def check(cell: CostCell, device: str, *, decodes: bool = False) -> None:
     """Compare outputs and gradients with the oracle, and the encoding with the laws it declares.
 
     Errors are relative to the largest number of the oracle's tensor.
+
+    Args:
+        decodes: the cell decodes, so a token decoded against a cache must equal the last row of all at once.
 
     Raises:
         GateError: it names what differs, and by how much.
@@ -35,10 +40,14 @@ def check(cell: CostCell, device: str) -> None:
     leaves, exact_leaves = operation.leaves(), oracle.leaves()
     out, exact = operation.forward(), oracle.forward()
     _agree("outputs", out, exact, cell)
+    if decodes:
+        with torch.no_grad():
+            _agree("a decoded token's outputs", operation.decoder().step(), exact[:, :, -1:], cell)
     names = ["q", "k", "v", *(name for name, _ in operation.encoding.named_parameters())]
     gradients = operation.gradients(out, leaves), oracle.gradients(exact, exact_leaves)
     for name, gradient, expected in zip(names, *gradients, strict=True):
         _agree(f"the gradient of {name}", gradient, expected, cell)
+    _slopes(oracle, dict(zip(names, zip(exact_leaves, gradients[1], strict=True), strict=True)), cell)
     _laws(oracle, cell)
 
 
@@ -57,6 +66,27 @@ def _agree(what: str, given: Tensor, exact: Tensor, cell: CostCell) -> None:
             f"{what} of {cell.encoding} on {cell.backend} in {cell.dtype} differ from the float64 oracle "
             f"by {error:.2g} of its largest number; at most {allowed:g} is allowed"
         )
+
+
+@torch.no_grad()
+def _slopes(oracle: AttentionOperation, leaves: dict[str, tuple[Tensor, Tensor]], cell: CostCell) -> None:
+    """Compare the oracle's gradients with difference quotients, each along one random direction.
+
+    The oracle runs the encoding's own code: a table that was detached has no gradient in either of the two.
+    """
+    for name, (leaf, gradient) in leaves.items():
+        step = _STEP * torch.randn(leaf.shape, generator=named_generator(0, name)).to(leaf)
+        ends = []
+        for move in (step, -2 * step):
+            leaf += move
+            out = oracle.forward()
+            ends.append((out * direction(out)).sum())
+        leaf += step
+        error = ((ends[0] - ends[1]) / 2 - (gradient * step).sum()).abs() / _STEP / (gradient.norm().item() or 1.0)
+        if not error <= _SLOPE_TOLERANCE:
+            raise GateError(
+                f"the gradient of {name} of {cell.encoding} differs from its difference quotient by {error:.2g}"
+            )
 
 
 @torch.no_grad()

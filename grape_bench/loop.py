@@ -92,7 +92,7 @@ class Loop:
     def _handle(self, ticket: int, event: Event) -> None:
         running = self._running[ticket]
         if isinstance(event, Note):
-            running.current = event.cell
+            running.current = event.cell or running.current  # the sentinel is no cell
             self.progress.noted(ticket, event.text)
         elif isinstance(event, Finished):
             del self._running[ticket]

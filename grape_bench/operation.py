@@ -82,8 +82,7 @@ class AttentionOperation:
 
     def gradients(self, out: Tensor, leaves: list[Tensor]) -> list[Tensor]:
         """Gradients of the leaves for a fixed random direction of the outputs; zeros where one has no part in it."""
-        direction = torch.randn(out.shape, generator=named_generator(0, "direction")).to(out)
-        return list(torch.autograd.grad(out, leaves, direction, materialize_grads=True))
+        return list(torch.autograd.grad(out, leaves, direction(out), materialize_grads=True))
 
     def decoder(self) -> "Decoder":
         """One query at the last token, against a cache of all earlier ones."""
@@ -158,6 +157,11 @@ class TrainStep:
         self._scaler.step(self.optimizer)
         self._scaler.update()
         return loss
+
+
+def direction(out: Tensor) -> Tensor:
+    """A fixed random direction of the outputs, along which gradients are taken."""
+    return torch.randn(out.shape, generator=named_generator(0, "direction")).to(out)
 
 
 def scramble(encoding: Encoding) -> None:

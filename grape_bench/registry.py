@@ -65,23 +65,25 @@ class Registry(Mapping[str, Plugin]):
     def __init__(self, kind: str):
         self.kind = kind
         folder = Path(__file__).parent / kind
-        contract = _classes(_tree(folder / "__init__.py"))
-        files = sorted(path for path in folder.glob("*.py") if not path.stem.startswith("_"))
-        self._plugins = {path.stem: _read(kind, path, contract) for path in files}
+        self._files = {path.stem: path for path in sorted(folder.glob("*.py")) if not path.stem.startswith("_")}
+        self._contract = _classes(_tree(folder / "__init__.py"))
+        self._plugins: dict[str, Plugin] = {}  # those that were asked for
 
     def __getitem__(self, name: str) -> Plugin:
+        if name not in self._files:
+            raise UserError(f"there is no {self.kind.rstrip('s')} named {name!r}.{allowed(name, self._files)}")
         if name not in self._plugins:
-            raise UserError(f"there is no {self.kind.rstrip('s')} named {name!r}.{allowed(name, self._plugins)}")
+            self._plugins[name] = _read(self.kind, self._files[name], self._contract)
         return self._plugins[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._plugins
+        return name in self._files
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._plugins)
+        return iter(self._files)
 
     def __len__(self) -> int:
-        return len(self._plugins)
+        return len(self._files)
 
 
 def _tree(path: Path) -> ast.Module:

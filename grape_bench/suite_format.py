@@ -175,6 +175,14 @@ class AccuracyGrid(Frozen):
         return training
 
 
+class Thresholds(Frozen):
+    """How much worse than before, from commit to commit, is a regression."""
+
+    time: float = Field(0.05, gt=0, le=10, description="share of time: 0.05 is 5 %")
+    memory: float = Field(0.01, gt=0, le=10, description="share of peak memory")
+    accuracy: float = Field(0.02, gt=0, le=1, description="accuracy lost, of 1")
+
+
 class SuiteFile(Frozen):
     """A benchmark suite of grape-bench: which position encodings are compared, at what, and how."""
 
@@ -197,6 +205,7 @@ class SuiteFile(Frozen):
         0.75, gt=0, le=1, description="normalised score at the training length from which an encoding has learned"
     )
     block_minutes: float = Field(30, gt=0, le=10_000, description="minutes after which a block is stopped as timed out")
+    regressions: Thresholds = Field(Thresholds(), description="what `grape-bench history regressions` reports")
     cost: tuple[CostGrid, ...] = Field((), description="grids of cost settings")
     accuracy: tuple[AccuracyGrid, ...] = Field((), description="trainings")
 

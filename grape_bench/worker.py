@@ -173,8 +173,9 @@ def _preflight(cell: CostCell, protocol: Protocol, device: str, tell: Tell) -> O
     tell(Note(cell.id, "gate"))
     if protocol.threads > 1 and device == "cpu":
         timing.require_quiet(protocol.threads)
-    gate.check(cell, device)
-    operation = _metric(cell).prepare(cell, device)
+    metric = _metric(cell)
+    gate.check(cell, device, decodes=metric.decodes)
+    operation = metric.prepare(cell, device)
     operation()
     return operation
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import product
@@ -14,6 +15,8 @@ from grape_bench.cell import AccuracyCell, Cell, CostCell
 from grape_bench.environment import Environment
 from grape_bench.record import AccuracyReading, CurvePoint, MemoryReading, Reading, Record, Score, TimeReading
 from grape_bench.suite import Suite
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: tiny shapes only lose by more
 
 ENVIRONMENT = Environment(
     machine="fabricated-cpu-2-cores",

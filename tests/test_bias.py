@@ -5,6 +5,7 @@ Shapes: H heads, T queries, S keys, r channels of a lift.
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 import torch
@@ -95,7 +96,7 @@ def tile(bias: Bias, seed: int, T: int, S: int, rows: slice = slice(None), cols:
 
 def cuts(size: int, places: set[int]) -> list[slice]:
     ends = [0, *sorted(place for place in places if 0 < place < size), size]
-    return [slice(left, right) for left, right in zip(ends, ends[1:], strict=False)]
+    return [slice(left, right) for left, right in pairwise(ends)]
 
 
 @given(kinds, sizes, sizes, seeds, st.sets(st.integers(1, 5)), st.sets(st.integers(1, 5)))
@@ -138,7 +139,7 @@ def naive(maker: Callable[..., Bias], T: int, S: int, seed: int, h: int, i: int,
         distance = float((S - T + i) - j)
     else:
         scaled = [draw(seed + 1, T).mul(9)[i].item(), draw(seed + 2, S).mul(9)[j].item()]
-        q, k = (scaled if maker is timestamps else (float(round(one)) for one in scaled))
+        q, k = scaled if maker is timestamps else (float(round(one)) for one in scaled)
         distance = q - k
     return a * math.sin(0.3 * distance) + c * distance
 

@@ -48,7 +48,7 @@ def test_an_accuracy_has_a_row_for_each_score() -> None:
         for group in ("recall", "order")
     )
     reading = AccuracyReading(
-        headline="recall", scores=scores, curve=(), data_sha="ab", parameters=7, train_s=1, train_cpu_s=1
+        headline="recall", scores=scores, curve=(), lr=0.5, data_sha="ab", parameters=7, train_s=1, train_cpu_s=1
     )
     found = table(record(TRAINING, reading))
     assert [(row["score_length"], row["score_group"]) for row in found] == [

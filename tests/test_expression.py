@@ -3,6 +3,7 @@
 import ast
 import math
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,7 +40,7 @@ class Shelf(Registry):
 
     def __init__(self) -> None:
         self.kind = "encodings"
-        self._plugins = PLUGINS
+        self._plugins, self._files = PLUGINS, dict.fromkeys(PLUGINS, Path())
 
 
 def text(written: str) -> str:

@@ -1,6 +1,7 @@
 """The gate lets every encoding through, and names those that do not compute what they declare."""
 
 import math
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -17,6 +18,7 @@ from grape_bench.encodings.rope import Rope
 from grape_bench.encodings.t5 import T5
 from grape_bench.errors import Unsupported
 from grape_bench.gate import GateError
+from grape_bench.operation import Decoder
 from grape_bench.registry import Registry
 
 REGISTRY = Registry("encodings")
@@ -54,10 +56,9 @@ def test_a_rotation_that_is_wrong_in_float32_alone_is_refused(monkeypatch: pytes
 
     def rounded(self: Rope, x: Tensor, positions: Tensor) -> Tensor:
         """Positions in half precision, as some published models have them."""
-        shift = positions + (0.01 if x.dtype == torch.float32 else 0.0)
-        return turn(self, x, shift)
+        return turn(self, x, positions.half().bfloat16() * 1.01 if x.dtype == torch.float32 else positions)
 
-    monkeypatch.setattr(Rope, "rotate", lambda self, q, k, features, at: (rounded(self, q, at.q_pos), self._turn(k, at.k_pos)))
+    monkeypatch.setattr(Rope, "_turn", rounded)
     with pytest.raises(GateError, match=r"outputs of rope\(base=500\) on sdpa in float32 differ"):
         check(cell("rope(base=500)"))
 
@@ -76,9 +77,26 @@ def test_a_gradient_that_is_wrong_is_refused_by_its_name(monkeypatch: pytest.Mon
         check(cell("fourier"))
 
 
+def test_a_parameter_that_is_cut_from_the_graph_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Oracle and operation run the same code and agree on a gradient of zero; a difference quotient does not."""
+    bias = Fourier.bias
+
+    def cut(self: Fourier, q: Tensor, features: Tensor | None, at: At) -> Any:
+        made = bias(self, q, features, at)
+        return made.with_leaves([leaf.detach() for leaf in made.leaves()])  # type: ignore[union-attr]
+
+    monkeypatch.setattr(Fourier, "bias", cut)
+    with pytest.raises(GateError, match="the gradient of amplitude of fourier differs from its difference quotient"):
+        check(cell("fourier"))
+
+
 def test_a_backend_that_drops_the_bias_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     attend = Sdpa.attend
-    monkeypatch.setattr(Sdpa, "attend", lambda self, q, k, v, bias, mask, **more: attend(self, q, k, v, None, mask, **more))
+
+    def dropping(self: Sdpa, q: Tensor, k: Tensor, v: Tensor, bias: Any, mask: Any, **more: Any) -> Tensor:
+        return attend(self, q, k, v, None, mask, **more)
+
+    monkeypatch.setattr(Sdpa, "attend", dropping)
     with pytest.raises(GateError, match="outputs of t5 on sdpa"):
         check(cell("t5"))
     check(cell("rope"))
@@ -128,3 +146,13 @@ def test_the_gate_leaves_no_gradient_behind(monkeypatch: pytest.MonkeyPatch) -> 
     check(cell("t5"))
     (operation,) = seen
     assert all(parameter.grad is None for parameter in operation.encoding.parameters())
+
+
+def test_a_token_that_is_decoded_at_a_wrong_place_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoding = cell("t5", metric="decode_ms", causal=True)
+    gate.check(decoding, "cpu", decodes=True)
+    step = Decoder._step
+    monkeypatch.setattr(Decoder, "_step", lambda self, tokens, at: step(self, tokens, replace(at, q_pos=at.q_pos * 0)))
+    gate.check(decoding, "cpu")
+    with pytest.raises(GateError, match="a decoded token's outputs of t5"):
+        gate.check(decoding, "cpu", decodes=True)

@@ -15,7 +15,7 @@ from grape_bench.model import Transformer, named_generator
 from grape_bench.operation import scramble
 from grape_bench.registry import Registry
 
-ENCODINGS = [name for name, plugin in Registry("encodings").items() if not plugin.wraps and plugin.facts["domain"] == "both"]
+ENCODINGS = [name for name, one in Registry("encodings").items() if not one.wraps and one.facts["domain"] == "both"]
 SUMS = ["rope + clamp", "learned + rope + t5 + alibi"]
 OPTIONS = ModelOptions(width=16, layers=3, heads=4)
 

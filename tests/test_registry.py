@@ -93,7 +93,7 @@ def test_an_unknown_name_suggests_the_nearest(folder: Path) -> None:
 def test_a_broken_plugin_is_named(folder: Path, text: str, error: str) -> None:
     (folder / "bad.py").write_text(text)
     with pytest.raises(UserError, match=error):
-        Registry("encodings")
+        dict(Registry("encodings"))
 
 
 @pytest.mark.parametrize(

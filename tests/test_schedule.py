@@ -172,7 +172,8 @@ def test_a_new_version_of_an_encoding_is_measured_again(
 
 def test_earlier_failures_are_cells_whose_last_attempt_failed(make_record: Make, environment: Environment) -> None:
     failed = {"status": "failed", "fault": "error", "message": "no"}
-    lines = [make_record(TIMED[0], **failed), make_record(TIMED[0]), make_record(TIMED[1]), make_record(TIMED[1], **failed)]
+    lines = [make_record(TIMED[0], **failed), make_record(TIMED[0])]
+    lines += [make_record(TIMED[1]), make_record(TIMED[1], **failed)]
     lines += [make_record(TRAININGS[0], **failed), make_record(LONGER[0], **failed)]
     assert earlier_failures(BLOCKS, lines, environment) == 2
     elsewhere = environment.model_copy(update={"torch": "2.98.0"})
@@ -206,7 +207,8 @@ def test_there_is_no_estimate_without_a_like_block(make_record: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(0.2, "1 s"), (89, "89 s"), (90, "2 min"), (600, "10 min"), (5400, "1.5 h"), (36_000, "10.0 h")]
+    ("seconds", "text"),
+    [(0.2, "1 s"), (89, "89 s"), (90, "2 min"), (600, "10 min"), (5400, "1.5 h"), (36_000, "10.0 h")],
 )
 def test_durations_are_said_as_people_say_them(seconds: float, text: str) -> None:
     assert words(seconds) == text

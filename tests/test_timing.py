@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from grape_bench import timing
+from grape_bench.record import TimeReading
 from grape_bench.timing import ContendedError, Effort, HostStopwatch, interleave
 
 EFFORT = Effort(pairs=6, processes=1, warmup=3, sample_ms=5.0)
@@ -48,7 +49,9 @@ def rounds(watch: FakeWatch, effort: Effort) -> list[list[int]]:
     return [order[start : start + members] for start in range(0, len(order), members)]
 
 
-def run(watch: FakeWatch, effort: Effort = EFFORT, seed: int = 1, before: Callable[[int], None] = lambda index: None):  # noqa: ANN201
+def run(
+    watch: FakeWatch, effort: Effort = EFFORT, seed: int = 1, before: Callable[[int], None] = lambda index: None
+) -> list[TimeReading]:
     return interleave(watch.operations, watch, effort, seed=seed, before=before)
 
 

@@ -28,10 +28,10 @@ from grape_bench.training import (
 TASK = "registers(pairs=2, registers=2, writes=2)"
 
 
-def cell(encoding: str = "rope", *, task: str = TASK, recipe: dict[str, Any] | None = None, **changes: Any) -> AccuracyCell:
+def cell(encoding: str = "rope", *, recipe: dict[str, Any] | None = None, **changes: Any) -> AccuracyCell:
     options = {"steps": 8, "batch": 4, "warmup": 2, "test_examples": 12} | (recipe or {})
     values = {
-        "task": task,
+        "task": TASK,
         "encoding": encoding,
         "seed": 0,
         "train_length": 16,
@@ -206,7 +206,8 @@ def test_half_precision_trains_over_float32_weights(dtype: str) -> None:
     trainer.run(lambda text: None)
     assert {value.dtype for value in model.parameters()} == {torch.float32}
     assert math.isfinite(trainer.curve[-1].loss)
-    assert trainer.curve[-1].loss == pytest.approx(train(one.model_copy(update={"dtype": "float32"})).curve[-1].loss, abs=0.1)
+    single = train(one.model_copy(update={"dtype": "float32"}))
+    assert trainer.curve[-1].loss == pytest.approx(single.curve[-1].loss, abs=0.1)
 
 
 def test_mixed_lengths_are_spread_evenly_over_their_logarithm() -> None:
@@ -244,15 +245,15 @@ def test_an_interrupted_training_ends_as_if_it_had_not_been(tmp_path: Path) -> N
     one = cell("rope + t5", recipe={"steps": 12})
     expected = timeless(train(one))
 
-    class Stop(Exception):
+    class StopError(Exception):
         pass
 
     def stop(text: str) -> None:
         if text.startswith("step 7/"):
-            raise Stop
+            raise StopError
 
     kept = Checkpoints(tmp_path, every_s=0.0)
-    with pytest.raises(Stop):
+    with pytest.raises(StopError):
         train_and_test(one, "cpu", stop, checkpoints=kept)
     (file,) = tmp_path.iterdir()
     said: list[str] = []

@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from grape_bench.bias import Bias, Toeplitz
 from grape_bench.encodings import At, Encoding, Site
+from grape_bench.errors import Unsupported
 
 
 class Clamp(Encoding):
@@ -15,6 +16,9 @@ class Clamp(Encoding):
     Args:
         site: its train_length is the default window.
         window: W, tokens.
+
+    Raises:
+        Unsupported: a window below 1.
 
     Source: the learned bias of Shaw et al. 2018, arXiv:1803.02155, section 3.2, as a number a head.
     """
@@ -27,7 +31,9 @@ class Clamp(Encoding):
 
     def __init__(self, site: Site, *, window: int | None = None):
         super().__init__()
-        self.window = window or site.train_length
+        if window is not None and window < 1:
+            raise Unsupported(f"clamp: the window must be at least 1 token, got {window}")
+        self.window = site.train_length if window is None else window
         self.table = nn.Parameter(torch.zeros(site.heads, 2 * self.window + 1))
 
     def bias(self, q: Tensor, features: Tensor | None, at: At) -> Bias:

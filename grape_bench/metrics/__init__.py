@@ -17,7 +17,7 @@ class Metric:
         version: raised when a number it gives would change.
         kind: `time`, `memory`, `accuracy`, or `derived`, which is computed from `derived_from` when records are read.
         unit: of its numbers; better: `lower` or `higher`.
-        scopes: where it can be measured.
+        scopes: where it can be measured; decodes: through a cache, which the gate then checks too.
     """
 
     version = 1
@@ -25,6 +25,7 @@ class Metric:
     unit = "ms"
     better = "lower"
     scopes: tuple[str, ...] = ("attention", "model")
+    decodes = False
     derived_from: str | None = None
 
     def prepare(self, cell: CostCell, device: str) -> Operation:

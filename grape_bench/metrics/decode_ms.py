@@ -14,6 +14,7 @@ class DecodeMs(Metric):
     """
 
     scopes = ("attention",)
+    decodes = True
 
     def prepare(self, cell: CostCell, device: str) -> Operation:
         with torch.no_grad():

@@ -8,22 +8,13 @@ from typing import Any
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE, SCHEMA = DOCS / "suites.md", DOCS / "suite.schema.json"
 BEGIN, END = "<!-- keys -->\n", "<!-- /keys -->\n"
-# What a definition of the schema is called in a suite's file, in the order of the page.
-PLACES = {
-    "": "The file",
-    "CostGrid": "An entry of `cost`",
-    "AccuracyGrid": "An entry of `accuracy`",
-    "ModelOptions": "`model` of an entry of `accuracy`",
-    "TrainingOptions": "`training` of an entry of `accuracy`",
-    "Tuning": "`tune` of an entry of `accuracy`",
-}
-
 Tree = dict[str, Any]
 
 
 def test_every_key_of_the_schema_is_on_the_page() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    for part in definitions(schema()).values():
+    tree = schema()
+    for part in (tree, *tree["$defs"].values()):
         assert [key for key in part["properties"] if f"| `{key}` |" not in text] == []
 
 
@@ -36,21 +27,31 @@ def schema() -> Tree:
     return tree
 
 
-def definitions(tree: Tree) -> dict[str, Tree]:
-    """Every mapping of a suite's file by its name in the schema, the file itself by the empty name."""
-    return {"": tree, **tree["$defs"]}
-
-
 def renewed() -> str:
     """The page with fresh tables."""
     head, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    return f"{head}{BEGIN}{tables(schema())}{END}{rest.partition(END)[2]}"
+    text = "\n\n".join("\n".join(table(place, part)) for place, part in mappings(schema()))
+    return f"{head}{BEGIN}{text}\n{END}{rest.partition(END)[2]}"
 
 
-def tables(tree: Tree) -> str:
-    found = definitions(tree)
-    assert set(found) == set(PLACES), "PLACES names the definitions of the schema"
-    return "\n".join("\n".join(table(PLACES[name], found[name])) + "\n" for name in PLACES) + "\n"
+def mappings(tree: Tree) -> Iterator[tuple[str, Tree]]:
+    """Every mapping of a suite's file with the place where it stands, from the outside in."""
+    left = [("The file", tree)]
+    while left:
+        place, part = left.pop(0)
+        yield place, part
+        inside = "" if part is tree else f" of {place[0].lower()}{place[1:]}"
+        for key, value in part["properties"].items():
+            each = "An entry of " if value.get("type") == "array" else ""
+            left += [(f"{each}`{key}`{inside}", tree["$defs"][name]) for name in references(value)]
+
+
+def references(value: Tree) -> Iterator[str]:
+    """Names of the definitions that a key's value may be."""
+    if "$ref" in value:
+        yield value["$ref"].rpartition("/")[2]
+    for one in (*value.get("anyOf", ()), *([value["items"]] if "items" in value else ())):
+        yield from references(one)
 
 
 def table(place: str, part: Tree) -> Iterator[str]:

@@ -68,18 +68,14 @@ def outputs(
     dtype: torch.dtype = torch.float64,
     mask: Mask | None = None,
     uniform: bool = False,
-    heads: tuple[int, int] = (H, H),
-    seed: int = 0,
 ) -> Tensor:
     """One layer on random tokens, those of the queries being the last T of the S: (B, H, T, D).
 
     Positions reach it through every hook. Values are made before `embed`, so that position shows in weights alone.
     """
     T, S = q_pos.shape[-1], k_pos.shape[-1]
-    tokens = draw(seed, B, S, C).to(dtype)
-    wq, wk, wv = (
-        (draw(seed + one, C, count * D) * C**-0.5).to(dtype) for one, count in ((1, heads[0]), (2, heads[1]), (3, heads[1]))
-    )
+    tokens = draw(0, B, S, C).to(dtype)
+    wq, wk, wv = ((draw(one, C, H * D) * C**-0.5).to(dtype) for one in (1, 2, 3))
     x = encoding.embed(tokens, k_pos)
     queries = encoding.embed(tokens[:, -T:], q_pos) @ wq
     q, k, v = (one.unflatten(-1, (-1, D)).transpose(1, 2) for one in (queries, x @ wk, tokens @ wv))

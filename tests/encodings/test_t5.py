@@ -15,9 +15,7 @@ ONE_SIDE = [*range(9), 12, 16, 23, 32, 46, 64, 91]
 
 
 def t5(*, causal: bool, buckets: int = 32, max_distance: int = 128) -> T5:
-    encoding = build(
-        f"t5(buckets={buckets}, max_distance={max_distance})", Site(16, 4, 4, 4, 64, 64, causal=causal)
-    )
+    encoding = build(f"t5(buckets={buckets}, max_distance={max_distance})", Site(16, 4, 4, 4, 64, 64, causal=causal))
     assert isinstance(encoding, T5)
     return encoding
 

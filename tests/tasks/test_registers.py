@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 import torch
@@ -167,4 +168,4 @@ def test_spans_never_overlap(spans: int, width: int, low: int, slack: int, seed:
     for row in starts.tolist():
         assert low <= row[0]
         assert row[-1] + width <= high
-        assert all(right - left >= width for left, right in zip(row, row[1:], strict=False))
+        assert all(right - left >= width for left, right in pairwise(row))

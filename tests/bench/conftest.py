@@ -1,0 +1,68 @@
+"""Work and a reference, turn by turn: the harness is held to a ratio, which a busy machine leaves as it is."""
+
+import json
+import time
+from collections.abc import Callable
+from math import ceil
+
+import pytest
+import torch
+
+from grape_bench.environment import slug
+
+ROUNDS = 12
+_LEAST_S = 0.02  # of one round
+
+
+@pytest.fixture
+def words() -> Callable[[], object]:
+    """A reference of the interpreter: a table written as JSON, read again and sorted, some 20 ms."""
+    rows = [{"name": f"row {number}", "values": [number * 0.1, number % 7, None]} for number in range(4000)]
+    return lambda: sorted(json.loads(json.dumps(rows)), key=lambda row: (row["values"][1], row["name"]))
+
+
+@pytest.fixture
+def numbers() -> Callable[[], object]:
+    """A reference of torch: products and exponentials of small matrices, some 20 ms."""
+
+    def run() -> object:
+        found = torch.ones(4, 64, 64)
+        for _ in range(150):
+            found = (found @ found).softmax(dim=-1)
+        return found
+
+    return run
+
+
+@pytest.fixture
+def guard(benchmark) -> Callable[..., None]:
+    """Time some work in rounds, each after one lap of a reference; both by the CPU time of this process."""
+
+    def run(work: Callable[[], object], reference: Callable[[], object], rounds: int = ROUNDS) -> None:
+        torch.set_num_threads(1)
+        inner = max(1, ceil(_LEAST_S / max(_lap(work), 1e-9)))
+        laps = list[float]()
+
+        def repeated() -> None:
+            for _ in range(inner):
+                work()
+
+        benchmark.pedantic(
+            repeated, setup=lambda: laps.append(_lap(reference)), rounds=rounds, iterations=1, warmup_rounds=2
+        )
+        benchmark.extra_info.update(inner=inner, reference_s=laps[-rounds:])
+
+    return run
+
+
+def _lap(work: Callable[[], object]) -> float:
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def pytest_benchmark_update_machine_info(config: object, machine_info: dict[str, object]) -> None:
+    """The hardware, and never a host's name."""
+    cpu = machine_info.get("cpu")
+    brand = cpu.get("brand_raw", "cpu") if isinstance(cpu, dict) else "cpu"
+    machine_info.update(node="", machine=slug(f"{brand} {torch.get_num_threads()} cores"), torch=torch.__version__)
