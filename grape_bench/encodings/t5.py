@@ -1,5 +1,7 @@
 """T5: a learned bias for each bucket of distances."""
 
+from typing import Literal
+
 import torch
 from torch import Tensor, nn
 
@@ -20,7 +22,8 @@ class T5(Encoding):
     Args:
         site: a causal one uses all buckets for the past.
         buckets: number n of both directions together.
-        max_distance: tokens from which all distances share the last bucket.
+        max_distance: tokens from which all distances share the last bucket; `half` is half the training length, so
+            that every bucket is trained.
 
     Raises:
         Unsupported: too few buckets, or a max_distance within the exact ones.
@@ -34,8 +37,10 @@ class T5(Encoding):
     shared = True
     table_lr = True
 
-    def __init__(self, site: Site, *, buckets: int = 32, max_distance: int = 128):
+    def __init__(self, site: Site, *, buckets: int = 32, max_distance: int | Literal["half"] = 128):
         super().__init__()
+        if max_distance == "half":
+            max_distance = site.train_length // 2
         exact = (buckets if site.causal else buckets // 2) // 2
         if not 1 <= exact < max_distance:
             raise Unsupported(

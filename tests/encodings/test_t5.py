@@ -117,3 +117,12 @@ def test_buckets_that_cannot_be_laid_out_are_unsupported(options: str) -> None:
 def test_the_last_bucket_starts_before_the_largest_distance() -> None:
     """113 of 128, by the log spacing: what a suite that states max_distance should know."""
     assert math.floor(16 * 8 ** (15 / 16)) + 1 == CAUSAL[-1]
+
+
+@pytest.mark.parametrize("length", [48, 64, 96])
+def test_half_is_half_the_training_length(length: int) -> None:
+    site = Site(16, 4, 4, 4, length, 4 * length)
+    half, number = (build(f"t5(max_distance={text})", site) for text in ("'half'", length // 2))
+    distances = torch.arange(-2 * length, 2 * length)
+    assert torch.equal(half.bucket(distances), number.bucket(distances))
+    assert half.bucket(torch.arange(length // 2, length)).unique().numel() == 1
