@@ -102,8 +102,9 @@ def _write(suite: "Suite", results: Path, reports: Path) -> None:
     from grape_bench.report import write
     from grape_bench.store import Store
 
-    for path in sorted(write(suite, Store(results), reports), key=lambda one: one.suffix == ".html"):
-        print(path)
+    written = write(suite, Store(results), reports)
+    pages = sorted((path for path in written if path.suffix != ".svg"), key=lambda one: one.suffix == ".html")
+    print(*pages, sep="\n")
 
 
 def _check(arguments: argparse.Namespace) -> int:

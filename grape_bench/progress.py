@@ -59,8 +59,8 @@ class Progress:
 
     def finished(self, ticket: int, event: Finished) -> None:
         """A block has ended."""
-        self._say(f"{title(self._live[ticket])}: {_summary(event.results)} ({words(event.seconds)})")
-        self._end(ticket)
+        block = self._end(ticket)
+        self._say(f"{title(block)}: {_summary(event.results)} ({words(event.seconds)})")
 
     def recorded(self, records: Sequence[Record]) -> None:
         """What was measured tells how long the rest will take."""
@@ -68,23 +68,28 @@ class Progress:
 
     def died(self, ticket: int, record: Record) -> None:
         """A block's process has ended before the block did; what is left of the block will begin anew."""
-        self._say(f"{title(self._live[ticket])}: {record.cell.encoding} failed, {record.fault}: {record.message}")
-        self._end(ticket)
+        block = self._end(ticket)
+        self._say(f"{title(block)}: {record.cell.encoding} failed, {record.fault}: {record.message}")
 
     def _say(self, line: str) -> None:
         self._done += 1
-        self._console.print(f"[{min(self._done, self._total)}/{self._total}] {line}", markup=False, soft_wrap=True)
+        left = "" if self._console.is_terminal else self._remaining()  # a terminal has it in its bar
+        whole = f"[{min(self._done, self._total)}/{self._total}] {line}{left and f', {left}'}"
+        self._console.print(whole, markup=False, soft_wrap=True)
 
-    def _end(self, ticket: int) -> None:
+    def _end(self, ticket: int) -> Block:
         block = self._live.pop(ticket)
         self._bars.remove_task(self._tasks.pop(ticket))
         if block in self._left:
             self._left.remove(block)
         self._bars.update(self._all, advance=1, note=self._remaining())
+        return block
 
     def _remaining(self) -> str:
-        left = estimate(self._left, self._records, self._slots)
-        return f"about {words(left)} left" if left else ""
+        left, unknown = estimate(self._left, self._records, self._slots)
+        if not left:
+            return ""
+        return f"about {words(left)} left" if not unknown else f"more than {words(left)} left"
 
 
 def title(block: Block) -> str:

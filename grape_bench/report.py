@@ -8,6 +8,7 @@ from grape_bench.record import Record
 from grape_bench.registry import Plugin, Registry
 from grape_bench.sections.article import article
 from grape_bench.sections.costs import costs, throughput
+from grape_bench.sections.history import history
 from grape_bench.sections.learning import learning
 from grape_bench.sections.ledger import ledger
 from grape_bench.sections.protocol import protocol
@@ -27,6 +28,7 @@ SECTIONS: tuple[Callable[[View], Section | None], ...] = (
     ledger,
     resolution,
     protocol,
+    history,
 )
 
 

@@ -103,11 +103,11 @@ def plan(suite: Suite, options: RunOptions) -> str:
     lines = list(Store(options.results).lines(suite.name, environment.machine))
     todo = _todo(blocks, lines, environment, protocol, options)
     rows = [f"{suite.name}: {_count(blocks)}; to measure: {_count(todo)}"]
-    for kind, some in _kinds(blocks).items():
-        rows.append(f"  {kind}: {_count(some)}; to measure: {_count(_kinds(todo).get(kind, []))}")
-    slots = _slots(environment)
-    took = estimate(todo, (line for line in lines if isinstance(line, Record)), slots)
-    rows.append(f"  estimate: {words(took) if took is not None else 'none yet, since no like block is on record'}")
+    asked, left = _kinds(blocks), _kinds(todo)
+    for kind in dict.fromkeys([*asked, *left]):  # tuning is asked for by what it decides
+        rows.append(f"  {kind}: {_count(asked.get(kind, []))}; to measure: {_count(left.get(kind, []))}")
+    took, unknown = estimate(todo, [line for line in lines if isinstance(line, Record)], _slots(environment))
+    rows.append(f"  estimate: {words(took)}" + (f", and {unknown} blocks like none on record" if unknown else ""))
     return "\n".join(rows)
 
 
@@ -178,7 +178,7 @@ def _slots(environment: Environment) -> int:
 
 def _count(blocks: list[Block]) -> str:
     cells = sum(len(block.cells) for block in blocks)
-    return f"{cells} cells in {len(blocks)} blocks"
+    return f"{cells} cell{'s' * (cells != 1)} in {len(blocks)} block{'s' * (len(blocks) != 1)}"
 
 
 def _kinds(blocks: list[Block]) -> dict[str, list[Block]]:

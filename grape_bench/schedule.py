@@ -56,8 +56,8 @@ def earlier_failures(blocks: Sequence[Block], lines: Iterable[Line], environment
     return sum(last.get(key) == "failed" for key in keys)
 
 
-def estimate(blocks: Sequence[Block], records: Iterable[Record], slots: int) -> float | None:
-    """Seconds that the blocks may take, from the mean of like blocks on record; None where no like block is.
+def estimate(blocks: Sequence[Block], records: Iterable[Record], slots: int) -> tuple[float, int]:
+    """Seconds that the blocks may take, from the mean of like blocks on record, and how many are like none of these.
 
     Args:
         slots: trainings that run side by side.
@@ -69,13 +69,14 @@ def estimate(blocks: Sequence[Block], records: Iterable[Record], slots: int) -> 
             seen.add(record.block_run)
             for key in _likeness(record.cell):
                 known[key].append(record.seconds)
-    total = 0.0
+    total, unknown = 0.0, 0
     for block in blocks:
         like = next((known[key] for key in _likeness(block.cells[0]) if key in known), None)
         if like is None:
-            return None
-        total += fmean(like) / (1 if block.exclusive else slots)
-    return total
+            unknown += 1
+        else:
+            total += fmean(like) / (1 if block.exclusive else slots)
+    return total, unknown
 
 
 def _likeness(cell: CostCell | AccuracyCell) -> list[Key]:

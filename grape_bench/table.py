@@ -110,6 +110,17 @@ class Facts:
 
 
 @dataclass(frozen=True)
+class Links:
+    """Places beside a report.
+
+    Args:
+        items: a name, an address relative to the report's folder, and what is there.
+    """
+
+    items: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True)
 class Tally:
     """How many cells ended how."""
 
@@ -123,7 +134,7 @@ class Heading:
     text: str
 
 
-Piece = Prose | Facts | Tally | Heading | Table | Figure
+Piece = Prose | Facts | Links | Tally | Heading | Table | Figure
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,7 @@ def test_sections_stand_in_order(make_report):
         "ledger",
         "resolution",
         "environment",
+        "history",
     ]
 
 
@@ -174,7 +175,7 @@ def test_an_older_environment_is_left_out_by_name(make_report, fabricated, envir
     cost = [one for one in fabricated.records if one.cell.kind == "cost"]
     again = cost[0].model_copy(update={"environment": newer, "at": "2025-01-01T00:00:00Z"})
     report = make_report(records=[*fabricated.records, again])
-    prose = [piece.text for piece in report.sections[-1].pieces if isinstance(piece, Prose)]
+    prose = [piece.text for piece in report.sections[-2].pieces if isinstance(piece, Prose)]
     assert any("torch differs: 2.99.0 and 3.0" in text for text in prose)
 
 

@@ -183,27 +183,28 @@ def test_earlier_failures_are_cells_whose_last_attempt_failed(make_record: Make,
 def test_an_estimate_is_the_mean_of_like_blocks(make_record: Make) -> None:
     records = [make_record(cell, block_run="a", seconds=10.0) for cell in TIMED]
     records += [make_record(cell, block_run="b", seconds=20.0) for cell in TIMED]
-    assert estimate(group(TIMED, "none"), records, slots=2) == pytest.approx(15.0)
+    assert estimate(group(TIMED, "none"), records, slots=2) == (pytest.approx(15.0), 0)
     # No block of this length is known, so that any length has to do.
-    assert estimate(group(LONGER, "none"), records, slots=2) == pytest.approx(15.0)
+    assert estimate(group(LONGER, "none"), records, slots=2) == (pytest.approx(15.0), 0)
 
 
 def test_trainings_share_their_slots_in_an_estimate(make_record: Make) -> None:
     records = [make_record(cell, block_run=cell.id, seconds=30.0) for cell in TRAININGS]
-    assert estimate(group(TRAININGS, None), records, slots=3) == pytest.approx(6 * 30.0 / 3)
+    assert estimate(group(TRAININGS, None), records, slots=3) == (pytest.approx(6 * 30.0 / 3), 0)
 
 
 def test_a_training_is_estimated_by_its_own_encoding_first(make_record: Make) -> None:
     records = [make_record(TRAININGS[0], block_run="a", seconds=10.0)]
     records += [make_record(TRAININGS[1], block_run="b", seconds=90.0)]
-    assert estimate(group(TRAININGS[3:4], None), records, slots=1) == pytest.approx(10.0)
-    assert estimate(group(TRAININGS[2:3], None), records, slots=1) == pytest.approx(50.0)
+    assert estimate(group(TRAININGS[3:4], None), records, slots=1) == (pytest.approx(10.0), 0)
+    assert estimate(group(TRAININGS[2:3], None), records, slots=1) == (pytest.approx(50.0), 0)
 
 
-def test_there_is_no_estimate_without_a_like_block(make_record: Make) -> None:
+def test_blocks_like_none_on_record_are_counted_apart(make_record: Make) -> None:
     records = [make_record(cell, seconds=10.0) for cell in TIMED]
-    assert estimate(BLOCKS, records, slots=1) is None
-    assert estimate([], records, slots=1) == 0.0
+    took, unknown = estimate(group([*TIMED, *TRAININGS], "none"), records, slots=1)
+    assert (took, unknown) == (pytest.approx(10.0), len(TRAININGS))
+    assert estimate([], records, slots=1) == (0.0, 0)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from tabulate import Line, TableFormat, tabulate
 
 from grape_bench.plots import inline
 from grape_bench.renderers import Renderer
-from grape_bench.table import Entry, Facts, Figure, Heading, Piece, Prose, Report, Section, Table, Tally
+from grape_bench.table import Entry, Facts, Figure, Heading, Links, Piece, Prose, Report, Section, Table, Tally
 
 
 class Html(Renderer):
@@ -54,6 +54,9 @@ def _piece(piece: Piece) -> str:
         case Facts(items):
             pairs = (f"<div><dt>{_text(key)}</dt><dd>{_text(value)}</dd></div>" for key, value in items)
             return f'<dl class="facts">{"".join(pairs)}</dl>'
+        case Links(items):
+            each = (f'<li><a href="{_text(to)}">{_text(name)}</a>: {_text(what)}</li>' for name, to, what in items)
+            return f"<ul>{''.join(each)}</ul>"
         case Tally(counts):
             each = (f'<li class="{tone}"><b>{count}</b> {_text(word)}</li>' for tone, word, count in counts)
             return f'<ul class="tally">{"".join(each)}</ul>'

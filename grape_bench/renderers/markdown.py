@@ -6,7 +6,7 @@ import re
 from tabulate import tabulate
 
 from grape_bench.renderers import Renderer
-from grape_bench.table import Entry, Facts, Figure, Heading, Piece, Prose, Report, Section, Table, Tally
+from grape_bench.table import Entry, Facts, Figure, Heading, Links, Piece, Prose, Report, Section, Table, Tally
 
 
 class Markdown(Renderer):
@@ -42,6 +42,8 @@ def _piece(piece: Piece, name: str) -> str:
             return f"### {escape(text)}"
         case Facts(items):
             return "\n".join(f"- **{escape(key)}**: {escape(value)}" for key, value in items)
+        case Links(items):
+            return "\n".join(f"- [{escape(name)}]({address}): {escape(what)}" for name, address, what in items)
         case Tally(counts):
             return ", ".join(f"**{count}** {escape(word)}" for _, word, count in counts)
         case Figure(id=anchor, caption=caption):

@@ -12,6 +12,7 @@ from grape_bench.environment import slug
 
 ROUNDS = 12
 _LEAST_S = 0.02  # of one round
+_SHARE = 0.15  # of a long round's time, for the reference before it and again after it
 
 
 @pytest.fixture
@@ -36,21 +37,24 @@ def numbers() -> Callable[[], object]:
 
 @pytest.fixture
 def guard(benchmark) -> Callable[..., None]:
-    """Time some work in rounds, each after one lap of a reference; both by the CPU time of this process."""
+    """Time some work in rounds, each between two laps of a reference; all by the CPU time of this process."""
 
     def run(work: Callable[[], object], reference: Callable[[], object], rounds: int = ROUNDS) -> None:
         torch.set_num_threads(1)
-        inner = max(1, ceil(_LEAST_S / max(_lap(work), 1e-9)))
-        laps = list[float]()
+        work_s, lap_s = (min(_lap(one) for _ in range(2)) for one in (work, reference))
+        inner = max(1, ceil(_LEAST_S / max(work_s, 1e-9)))
+        laps, each = list[float](), max(1, round(_SHARE * work_s / lap_s))
+
+        def lap() -> None:
+            laps.append(_lap(lambda: [reference() for _ in range(each)]) / each)
 
         def repeated() -> None:
             for _ in range(inner):
                 work()
 
-        benchmark.pedantic(
-            repeated, setup=lambda: laps.append(_lap(reference)), rounds=rounds, iterations=1, warmup_rounds=2
-        )
-        benchmark.extra_info.update(inner=inner, reference_s=laps[-rounds:])
+        benchmark.pedantic(repeated, setup=lap, teardown=lap, rounds=rounds, iterations=1)
+        beside = [(before + after) / 2 for before, after in zip(laps[::2], laps[1::2], strict=True)][-rounds:]
+        benchmark.extra_info.update(inner=inner, reference_s=beside)
 
     return run
 

@@ -61,7 +61,11 @@ def main(folder: Path) -> int:
         print(f"no earlier run of this machine in {folder}: the next one will be held against this one")
         return 0
     rows = [
-        [name.rpartition("::")[2], f"{one.interval.mid:.3f} [{one.interval.low:.3f}, {one.interval.high:.3f}]", one.word]
+        [
+            name.rpartition("::")[2],
+            f"{one.interval.mid:.3f} [{one.interval.low:.3f}, {one.interval.high:.3f}]",
+            one.word,
+        ]
         for name, one in found
     ]
     print(tabulate(rows, ["benchmark", "now / first, 95 % interval", f"margin {MARGIN:.0%}"], disable_numparse=True))
