@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,15 +14,15 @@ from grape_bench import checkpoint, timing
 from grape_bench.backends import Backend
 from grape_bench.cell import AccuracyCell, TrainingOptions
 from grape_bench.encodings import Encoding
+from grape_bench.evaluation import answer, count_right, test
 from grape_bench.model import Transformer, named_generator
-from grape_bench.record import AccuracyReading, CurvePoint, Score
+from grape_bench.record import AccuracyReading, CurvePoint
 from grape_bench.registry import Registry
 from grape_bench.tasks import Batch, Task, load
 
 _POINTS = 40  # of the training curve
 _BETAS = (0.9, 0.98)
 _FLOOR = 0.05  # of the peak learning rate, at the end
-_TEST_AREA = 2**22  # sequences times squared length in one test batch, which bounds its memory
 
 Notify = Callable[[str], None]
 
@@ -66,8 +66,8 @@ def train_and_test(
     wall, cpu = timing.seconds(), timing.cpu_seconds()
     trainer.run(notify, path, checkpoints.every_s if checkpoints else 0.0)
     spent = timing.seconds() - wall, timing.cpu_seconds() - cpu
-    sha = hashlib.sha256(_bytes(training_batch(task, cell, 0)))
-    scores = tuple(score for length in cell.test_lengths for score in _test(model, task, cell, length, sha))
+    sha = hashlib.sha256(training_batch(task, cell, 0).data)
+    scores = tuple(score for length in cell.test_lengths for score in test(model, task, cell, length, sha))
     if path is not None:
         path.unlink(missing_ok=True)
     return AccuracyReading(
@@ -206,48 +206,3 @@ def make_optimizer(model: Transformer, options: TrainingOptions) -> torch.optim.
         groups.setdefault((factor, decay), []).append(one)
     rows = [{"params": ones, "factor": factor, "weight_decay": decay} for (factor, decay), ones in groups.items()]
     return torch.optim.AdamW(rows, lr=options.lr, betas=_BETAS)
-
-
-def answer(model: Transformer, batch: Batch, dtype: str, device: str) -> tuple[Tensor, Tensor]:
-    """Logits (B, m, answers) and labels (B, m), half precision by autocast over float32 weights."""
-    half = dtype != "float32"
-    with torch.autocast(device, getattr(torch, dtype) if half else torch.bfloat16, enabled=half):
-        kinds = None if batch.kinds is None else batch.kinds.to(device)
-        logits = model(batch.tokens.to(device), tail=batch.labels.shape[1], kinds=kinds)
-    return logits, batch.labels.to(device)
-
-
-def count_right(logits: Tensor, labels: Tensor, batch: Batch, groups: int) -> tuple[Tensor, Tensor]:
-    """Right answers and questions, each (groups,)."""
-    right = (logits.argmax(-1) == labels).float()
-    member = F.one_hot(batch.groups.to(labels.device), groups).float()  # (m, groups)
-    return right.sum(0) @ member, member.sum(0) * labels.shape[0]
-
-
-@torch.no_grad()
-def _test(model: Transformer, task: Task, cell: AccuracyCell, length: int, sha: "hashlib._Hash") -> Iterator[Score]:
-    model.eval()
-    device = next(model.parameters()).device.type
-    whole = task.batch(cell.training.test_examples, length, named_generator(cell.seed, f"test/{length}"))
-    sha.update(_bytes(whole))
-    size = max(1, _TEST_AREA // length**2)
-    right = torch.zeros(len(task.groups), device=device)
-    asked = torch.zeros_like(right)
-    for tokens, labels in zip(whole.tokens.split(size), whole.labels.split(size), strict=True):
-        batch = Batch(tokens, labels, whole.groups, whole.kinds)
-        some, of = count_right(*answer(model, batch, cell.dtype, device), batch, len(task.groups))
-        right += some
-        asked += of
-    for index, group in enumerate(task.groups):
-        yield Score(
-            length=length,
-            group=group.name,
-            correct=int(right[index]),
-            total=int(asked[index]),
-            blind=group.blind,
-            chance=group.chance,
-        )
-
-
-def _bytes(batch: Batch) -> bytes:
-    return batch.tokens.numpy().tobytes() + batch.labels.numpy().tobytes()

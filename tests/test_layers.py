@@ -23,7 +23,7 @@ LAYERS = (
     {"worker"},
     {"gate", "metrics"},
     {"training"},
-    {"checkpoint", "timing", "memory", "operation"},
+    {"checkpoint", "evaluation", "timing", "memory", "operation"},
     {"model"},
     {"attention"},
     {"encodings", "tasks", "backends"},

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from grape_bench import training
+from grape_bench import evaluation, training
 from grape_bench.cell import AccuracyCell, ModelOptions, TrainingOptions
 from grape_bench.encodings import At, Encoding, Site
 from grape_bench.errors import Unsupported
@@ -237,7 +237,7 @@ def test_a_length_without_room_is_unsupported() -> None:
 
 def test_tests_in_several_batches_count_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = timeless(train(cell()))
-    monkeypatch.setattr(training, "_TEST_AREA", 16 * 16 * 5)
+    monkeypatch.setattr(evaluation, "_AREA", 16 * 16 * 5)
     assert timeless(train(cell())) == whole
 
 

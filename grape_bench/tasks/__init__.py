@@ -30,6 +30,11 @@ class Batch:
     groups: Tensor
     kinds: Tensor | None = None
 
+    @property
+    def data(self) -> bytes:
+        """Tokens and labels as bytes, for a hash."""
+        return self.tokens.cpu().numpy().tobytes() + self.labels.cpu().numpy().tobytes()
+
 
 @dataclass(frozen=True)
 class Group:

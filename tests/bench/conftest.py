@@ -1,8 +1,10 @@
 """Work and a reference, turn by turn: the harness is held to a ratio, which a busy machine leaves as it is."""
 
+import gc
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import ceil
 
 import pytest
@@ -46,17 +48,32 @@ def guard(benchmark) -> Callable[..., None]:
         laps, each = list[float](), max(1, round(_SHARE * work_s / lap_s))
 
         def lap() -> None:
+            gc.collect()
             laps.append(_lap(lambda: [reference() for _ in range(each)]) / each)
 
         def repeated() -> None:
             for _ in range(inner):
                 work()
 
-        benchmark.pedantic(repeated, setup=lap, teardown=lap, rounds=rounds, iterations=1)
+        with _no_collector():
+            benchmark.pedantic(repeated, setup=lap, teardown=lap, rounds=rounds, iterations=1)
         beside = [(before + after) / 2 for before, after in zip(laps[::2], laps[1::2], strict=True)][-rounds:]
         benchmark.extra_info.update(inner=inner, reference_s=beside)
 
     return run
+
+
+@contextmanager
+def _no_collector() -> Iterator[None]:
+    """A collection that falls into a lap walks through all records there are, and is worth several laps."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.unfreeze()
 
 
 def _lap(work: Callable[[], object]) -> float:
