@@ -6,6 +6,7 @@ from grape_bench.cell import CostCell
 from grape_bench.errors import Unsupported
 from grape_bench.registry import Registry
 
+ROUNDS = 30  # these are short
 ENCODINGS = [plugin.name for plugin in Registry("encodings").values() if not plugin.wraps]
 
 
@@ -21,9 +22,9 @@ def _forward(**more):
 
 @pytest.mark.parametrize("name", ENCODINGS)
 def bench_encoding(guard, numbers, name):
-    guard(_forward(encoding=name, backend="eager"), numbers)
+    guard(_forward(encoding=name, backend="eager"), numbers, rounds=ROUNDS)
 
 
 @pytest.mark.parametrize("name", Registry("backends"))
 def bench_backend(guard, numbers, name):
-    guard(_forward(encoding="rope + alibi", backend=name), numbers)
+    guard(_forward(encoding="rope + alibi", backend=name), numbers, rounds=ROUNDS)

@@ -29,8 +29,8 @@ SUITE = Suite.model_construct(name="many", title="Many records", encodings=ENCOD
 @pytest.fixture
 def records(make_record):
     """Ten thousand: peaks, times of five processes each, and accuracies of twenty seeds."""
-    peaks = [CostCell(metric="peak_mib", encoding=one, length=n) for n, one in product(range(1, 1251), ENCODINGS)]
-    times = [CostCell(metric="forward_ms", encoding=one, length=n) for n, one in product(range(1, 51), ENCODINGS)]
+    peaks = [CostCell(metric="peak_mib", encoding=one, length=n) for n, one in product(range(1, 1451), ENCODINGS)]
+    times = [CostCell(metric="forward_ms", encoding=one, length=n) for n, one in product(range(1, 11), ENCODINGS)]
     tasks = [
         AccuracyCell(task="registers", encoding=one, seed=seed, train_length=n, test_lengths=(n, 2 * n))
         for n, seed, one in product(range(1, 51), SUITE.seeds, ENCODINGS)
@@ -54,13 +54,13 @@ def bench_reading_ten_thousand_records(guard, words, records, tmp_path):
     store = Store(tmp_path)
     with store.writing("machine", "many") as writer:
         writer.append(records)
-    guard(lambda: store.records("many"), words, rounds=8)
+    guard(lambda: store.records("many"), words, rounds=20)
 
 
 def bench_ranking_ten_thousand_records(guard, words, records):
     cells = {one.cell.id: one.cell for one in records}.values()
     metrics = Registry("metrics")
-    guard(lambda: _rank(View.of(SUITE, cells, records, metrics)), words, rounds=8)
+    guard(lambda: _rank(View.of(SUITE, cells, records, metrics)), words, rounds=20)
 
 
 def _rank(view: View) -> list[object]:
@@ -69,7 +69,7 @@ def _rank(view: View) -> list[object]:
     means = [
         trial.accuracy(length, "recall") for course in courses for trial in course.trials for length in course.lengths
     ]
-    assert len(ratios) == 5200
+    assert len(ratios) == 5840
     return [*ratios, *means]
 
 

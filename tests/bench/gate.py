@@ -15,7 +15,7 @@ from tabulate import tabulate
 from grape_bench.interval import unpaired_ratio
 from grape_bench.ranking import Comparison, judge, seed_of
 
-MARGIN = 0.15  # of the ratio to the reference; between two runs of a busy machine it moves by some 5 %
+MARGIN = 0.10  # of the ratio to the reference; between two runs of a busy machine it moves by some 3 %
 _SAME = ("machine", "python_version", "torch")
 
 
