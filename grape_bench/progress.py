@@ -87,9 +87,7 @@ class Progress:
 
     def _remaining(self) -> str:
         left, unknown = estimate(self._left, self._records, self._slots)
-        if not left:
-            return ""
-        return f"about {words(left)} left" if not unknown else f"more than {words(left)} left"
+        return f"about {words(left)} left" if left and not unknown else ""
 
 
 def title(block: Block) -> str:

@@ -40,8 +40,8 @@ class Effort:
 
 
 EFFORTS = {
-    "quick": Effort(pairs=8, processes=1, warmup=2, sample_ms=5.0),
-    "full": Effort(pairs=20, processes=3, warmup=5, sample_ms=20.0),
+    "quick": Effort(pairs=3, processes=3, warmup=2, sample_ms=5.0),
+    "full": Effort(pairs=20, processes=5, warmup=5, sample_ms=20.0),
 }
 
 

@@ -131,6 +131,7 @@ _ALONE: dict[str, Callable[[CostCell | AccuracyCell, Protocol, str, Tell], Readi
 
 def _time(block: Block, protocol: Protocol, device: str, tell: Tell) -> list[Result]:
     """Preflight each member alone, then time the sound ones in interleaved rounds, with the baseline once more."""
+    memory.keep_freed_memory()
     sound, refused = list[tuple[CostCell, Role, Operation]](), list[Result]()
     for cell in block.cells:
         assert isinstance(cell, CostCell)

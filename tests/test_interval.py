@@ -111,3 +111,14 @@ def test_processes_may_differ_in_rounds_but_pairs_may_not():
 def test_an_exact_figure_has_a_width_of_nothing():
     assert Interval.exact(1.5).half == 0
     assert Interval.exact(1.5).known
+
+
+def test_an_interval_of_three_processes_holds_the_truth_where_processes_differ():
+    rng, held, times = np.random.default_rng(0), 0, 200
+    for trial in range(times):
+        shift = rng.normal(0, 0.05, 3)  # what the layout of its memory does to one process
+        base = [np.exp(rng.normal(0, 0.03, 6)) for _ in shift]
+        own = [1.2 * np.exp(one + rng.normal(0, 0.03, 6)) for one in shift]
+        found = paired_ratio(own, base, seed=trial)
+        held += found.low <= 1.2 <= found.high
+    assert held >= 0.93 * times
