@@ -88,6 +88,8 @@ def _measure(suites: "list[Suite]", options: "RunOptions", reports: Path) -> int
         outcome = run(suite, options)
         counts = (
             f"{outcome.measured} measured, {outcome.known} known, {outcome.skipped} skipped, {outcome.failed} failed"
+            if outcome.measured or outcome.skipped or outcome.failed
+            else f"nothing to measure, all {outcome.known} cells have their records"
         )
         print(f"{suite.name}: {counts}")
         _write(suite, options.results, reports)

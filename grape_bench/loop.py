@@ -1,7 +1,7 @@
 """Keeps an executor busy with blocks, and writes down what comes of each; one failure stops one cell."""
 
 import uuid
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -34,7 +34,7 @@ class Loop:
         start: the run that records belong to; environment: what a record says where the worker could not.
         slots: trainings that may run side by side.
         records: older ones; those of this run are put behind them, and tuning chooses by all.
-        counts: members of this run by status.
+        cells: ids of this run's members by status.
     """
 
     suite: Suite
@@ -46,7 +46,7 @@ class Loop:
     progress: Progress
     slots: int
     records: list[Record] = field(default_factory=list)
-    counts: Counter[str] = field(default_factory=Counter)
+    cells: dict[str, set[str]] = field(default_factory=lambda: {"ok": set(), "skipped": set(), "failed": set()})
     _queue: deque[Block] = field(default_factory=deque)
     _running: dict[int, _Running] = field(default_factory=dict)
 
@@ -148,7 +148,8 @@ class Loop:
         self.writer.append(records)
         self.records += records
         self.progress.recorded(records)
-        self.counts.update(record.status for record in records if record.role == "member")
+        for record in records:
+            self.cells[record.status].add(record.cell.id)
 
 
 def _block_run() -> str:

@@ -86,8 +86,8 @@ def run(suite: Suite, options: RunOptions) -> Outcome:
                 loop = Loop(suite, start, writer, executor, protocol, environment, progress, _slots(environment))
                 loop.records += [] if options.fresh else records
                 stopped = loop.run(todo)
-            counts = loop.counts
-            return Outcome(counts["ok"], known, counts["skipped"], counts["failed"] + failures, stopped)
+            ok, skipped, failed = (len(loop.cells[status]) for status in ("ok", "skipped", "failed"))
+            return Outcome(ok, known, skipped, failed + failures, stopped)
     finally:
         executor.close()
 
