@@ -64,13 +64,18 @@ class Loop:
         return False
 
     def _fill(self) -> None:
-        while (block := self._next()) is not None:
+        while (queued := self._next()) is not None:
+            # A member that was refused in one process is not tried again in the next.
+            block = queued.only({cell.id for cell in queued.cells} - self.cells["skipped"] - self.cells["failed"])
+            if not block.cells:
+                self.progress.dropped(queued)
+                continue
             cell, protocol = block.cells[0], self.protocol
             if isinstance(cell, AccuracyCell) and cell.tune:
                 protocol = replace(protocol, lr=choose(cell, self.records))
             ticket = self.executor.start(block, protocol)
             self._running[ticket] = _Running(block, timing.seconds())
-            self.progress.started(ticket, block)
+            self.progress.started(ticket, queued)
 
     def _next(self) -> Block | None:
         """Take the first block that may start now; none behind a block that waits for the device."""

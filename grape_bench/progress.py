@@ -53,6 +53,13 @@ class Progress:
         self._live[ticket] = block
         self._tasks[ticket] = self._bars.add_task(f"  {title(block)}", total=None, note="")
 
+    def dropped(self, block: Block) -> None:
+        """A block had no member left that could be measured."""
+        if block in self._left:
+            self._left.remove(block)
+        self._total -= 1
+        self._bars.update(self._all, total=self._total, note=self._remaining())
+
     def noted(self, ticket: int, text: str) -> None:
         """A block told what it does now."""
         self._bars.update(self._tasks[ticket], note=text)

@@ -27,7 +27,7 @@ from grape_bench.store import Store
 from grape_bench.suite import Suite
 from grape_bench.worker import Finished
 
-HEAD = "title: Tiny\nbaseline: none\n"
+HEAD = "title: Tiny\nbaseline: none\nprocesses: 1\n"
 COST = """
 cost:
   - scope: attention
@@ -337,3 +337,13 @@ def test_a_worker_that_leaves_without_a_word_has_died(tmp_path: Path) -> None:
         assert isinstance(event, Died)
         assert event.killed is (exitcode == -signal.SIGKILL)
         assert later == [[]]
+
+
+def test_a_member_refused_in_one_process_is_not_tried_in_the_next(tmp_path: Path) -> None:
+    head = HEAD.replace("processes: 1", "processes: 3")
+    suite = parsed(f"{head}encodings: [none, rope, alibi(form='causal')]\n{COST}")
+    outcome = run(suite, options(tmp_path))
+    assert (outcome.measured, outcome.skipped, outcome.failed) == (2, 1, 0)
+    found = Counter((one.cell.encoding, one.status) for one in records(tmp_path) if one.role == "member")
+    assert found == {("none", "ok"): 3, ("rope", "ok"): 3, ("alibi(form='causal')", "skipped"): 1}
+    assert run(suite, options(tmp_path)).measured == 0
