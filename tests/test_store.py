@@ -41,7 +41,7 @@ def training() -> Record:
     score = Score(length=8, group="recall", correct=3, total=4, blind=0.5, chance=0.25)
     curve = (CurvePoint(step=1, loss=0.1 + 0.2, accuracy={"recall": 1 / 3}),)
     made = AccuracyReading(
-        headline="recall", scores=(score,), curve=curve, data_sha="ab", parameters=7, train_s=1, train_cpu_s=1
+        headline="recall", scores=(score,), curve=curve, lr=0.5, data_sha="ab", parameters=7, train_s=1, train_cpu_s=1
     )
     return record(cell, made)
 
