@@ -177,7 +177,7 @@ def _slots(environment: Environment) -> int:
 
 
 def _count(blocks: list[Block]) -> str:
-    cells = sum(len(block.cells) for block in blocks)
+    cells = len({cell.id for block in blocks for cell in block.cells})
     return f"{cells} cell{'s' * (cells != 1)} in {len(blocks)} block{'s' * (len(blocks) != 1)}"
 
 
