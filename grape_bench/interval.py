@@ -98,6 +98,9 @@ def unpaired_ratio(a: Rows, b: Rows, *, seed: int) -> Interval:
 
         exp(median log a - median log b)
 
+    Of three processes and more on both sides it is the wider of a bootstrap and a t interval of the processes' medians,
+    for the reason given at `paired_ratio`.
+
     Args:
         a, b: one row a process; the two are resampled apart.
         seed: of the bootstrap.
@@ -105,7 +108,15 @@ def unpaired_ratio(a: Rows, b: Rows, *, seed: int) -> Interval:
     rng = np.random.default_rng(seed)
     logs_a, logs_b = [np.log(row) for row in a], [np.log(row) for row in b]
     mid = float(np.median(np.concatenate(logs_a)) - np.median(np.concatenate(logs_b)))
-    return _exponential(mid, _medians(logs_a, rng) - _medians(logs_b, rng), min(sum(map(len, a)), sum(map(len, b))))
+    n = min(sum(map(len, a)), sum(map(len, b)))
+    rounds = _exponential(mid, _medians(logs_a, rng) - _medians(logs_b, rng), n)
+    if min(len(a), len(b)) < _PROCESSES:
+        return rounds
+    medians = [[float(np.median(row)) for row in rows] for rows in (logs_a, logs_b)]
+    error = math.sqrt(sum(float(np.var(row, ddof=1)) / len(row) for row in medians))
+    half = float(stdtrit(min(len(a), len(b)) - 1, (1 + LEVEL) / 2)) * error
+    gap = float(np.mean(medians[0]) - np.mean(medians[1]))
+    return Interval(min(rounds.low, math.exp(gap - half)), rounds.mid, max(rounds.high, math.exp(gap + half)), n)
 
 
 def _exponential(mid: float, drawn: Floats, n: int) -> Interval:

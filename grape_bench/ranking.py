@@ -24,8 +24,8 @@ class Comparison:
     Args:
         interval: of the ratio a / b for time and memory, of the difference a - b for accuracy.
         difference: it is of a difference.
-        paired: round by round of the same processes, or seed by seed. Unpaired times lean on the machine having been
-            the same on both days.
+        paired: round by round of the same processes, or seed by seed. Unpaired times are in units of the sentinel
+            where both sides have one, which leaves out what made the whole machine slower on one of the days.
     """
 
     word: Word
@@ -112,8 +112,22 @@ def _times(a: Sequence[Record], b: Sequence[Record], margin: float) -> Compariso
     if shared:
         interval = paired_ratio([left[run] for run in shared], [right[run] for run in shared], seed=seed)
     else:
-        interval = unpaired_ratio(list(left.values()), list(right.values()), seed=seed)
+        one, other = _steadied(a), _steadied(b)
+        if one is None or other is None:
+            one, other = list(left.values()), list(right.values())
+        interval = unpaired_ratio(one, other, seed=seed)
     return Comparison(judge(interval, _band(margin), ("faster", "slower")), interval, margin, bool(shared))
+
+
+def _steadied(records: Iterable[Record]) -> list[tuple[float, ...]] | None:
+    """Times in units of the sentinel of the same rounds, a row a process: on another day the machine is another one.
+
+    None where a record has no sentinel.
+    """
+    readings = [one.reading for one in records if isinstance(one.reading, TimeReading)]
+    if any(len(one.sentinel_ms) != len(one.samples_ms) for one in readings):
+        return None
+    return [tuple(ms / own for ms, own in zip(one.samples_ms, one.sentinel_ms, strict=True)) for one in readings]
 
 
 def _memories(a: MemoryReading, b: MemoryReading, margin: float) -> Comparison:

@@ -12,7 +12,7 @@ from grape_bench.errors import UserError, allowed
 from grape_bench.history.commits import BESIDE, Checkout, split
 from grape_bench.outcome import outcomes
 from grape_bench.ranking import Comparison, by_seed, compare
-from grape_bench.record import AccuracyReading, MemoryReading, Record, TimeReading
+from grape_bench.record import AccuracyReading, MemoryReading, Record
 from grape_bench.store import Store
 from grape_bench.suite import load
 from grape_bench.suite_files import SUITES
@@ -126,19 +126,7 @@ def _against(level: Line, after: list[Record], thresholds: Thresholds, length: i
         return compare(after, before, thresholds.accuracy, length=length) if shared else None
     if isinstance(reading, MemoryReading):
         return compare(after, before, thresholds.memory)
-    steadied = [_steadied(one) for one in (*after, *before)]
-    if all(steadied):
-        after, before = [one for one in steadied[: len(after)] if one], [one for one in steadied[len(after) :] if one]
     return compare(after, before, thresholds.time)
-
-
-def _steadied(record: Record) -> Record | None:
-    """Times in units of the sentinel of the same rounds: on another day the machine is another one. None without it."""
-    reading = record.reading
-    if not isinstance(reading, TimeReading) or len(reading.sentinel_ms) != len(reading.samples_ms):
-        return None
-    samples = tuple(ms / one for ms, one in zip(reading.samples_ms, reading.sentinel_ms, strict=True))
-    return record.model_copy(update={"reading": reading.model_copy(update={"samples_ms": samples})})
 
 
 def _lines(commits: Mapping[str, Sequence[Record]]) -> Iterator[Line]:
