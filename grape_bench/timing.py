@@ -40,7 +40,7 @@ class Effort:
 
 
 EFFORTS = {
-    "quick": Effort(pairs=3, processes=3, warmup=2, sample_ms=5.0),
+    "quick": Effort(pairs=3, processes=5, warmup=2, sample_ms=5.0),
     "full": Effort(pairs=20, processes=5, warmup=5, sample_ms=20.0),
 }
 
