@@ -5,7 +5,7 @@ from pathlib import Path
 
 from grape_bench import __version__
 
-COMMANDS = ("run", "check", "list", "report", "records", "compare", "history", "schema")
+COMMANDS = ("run", "check", "list", "verify", "report", "records", "compare", "claims", "history", "schema")
 LISTS = ("encodings", "tasks", "backends", "metrics", "suites", "executors", "renderers")
 _EXIT = "exit codes: 0 done, 1 some cells failed, 2 wrong input, 3 a regression, 75 stopped, run again to go on"
 
@@ -30,13 +30,21 @@ def make_parser() -> argparse.ArgumentParser:
     _run(_command(made, "run", "measure what a suite asks for and the results lack, then write its report"))
     check = _command(made, "check", "read suites and say what is wrong in them; nothing is measured")
     check.add_argument("suites", nargs="+", metavar="SUITE", help="a suite's YAML file")
+    _plugins(check)
     listing = _command(made, "list", "show a table of what there is")
     listing.add_argument("what", choices=LISTS, help="which table")
+    _plugins(listing)
+    _results(listing)
+    _verify(_command(made, "verify", "measure which laws encodings obey, and hold that against what they declare"))
     report = _command(made, "report", "write the reports of suites from their records, without measuring")
     report.add_argument("suites", nargs="*", metavar="SUITE", help="a suite's file or name; all with records if none")
     _folders(report)
+    _plugins(report)
     _records(_command(made, "records", "print raw records, one line for each sample, as CSV or JSON"))
     _compare(_command(made, "compare", "set two encodings, runs or commits against each other, from their records"))
+    claims = _command(made, "claims", "say of each claim of suites whether their records support or refute it")
+    claims.add_argument("suites", nargs="+", metavar="SUITE", help="a suite's file or name")
+    _results(claims)
     _history(_command(made, "history", "follow records from commit to commit, in asv's pages and in our own words"))
     _command(made, "schema", "print the JSON schema of a suite's file, for editors")
     return parser
@@ -63,6 +71,17 @@ def _compare(compare: argparse.ArgumentParser) -> None:
     compare.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="folder of the records")
 
 
+def _verify(verify: argparse.ArgumentParser) -> None:
+    verify.add_argument(
+        "expressions",
+        nargs="*",
+        metavar="EXPRESSION",
+        help="an encoding, such as 'rope + alibi'; every encoding with its variants if none",
+    )
+    _folders(verify)
+    _plugins(verify, "encoding")
+
+
 def _history(history: argparse.ArgumentParser) -> None:
     made = history.add_subparsers(dest="action", metavar="ACTION", required=True)
     export = _command(made, "export", "write records into asv's results, for the commits and machines that they name")
@@ -77,6 +96,7 @@ def _history(history: argparse.ArgumentParser) -> None:
 def _run(run: argparse.ArgumentParser) -> None:
     run.add_argument("suites", nargs="+", metavar="SUITE", help="a suite's YAML file, such as suites/quick.yaml")
     _folders(run)
+    _plugins(run)
     run.add_argument(
         "--only",
         action="append",
@@ -108,6 +128,17 @@ def _records(records: argparse.ArgumentParser) -> None:
         "--csv", action="store_true", help="a table for a spreadsheet or pandas (what is printed if none)"
     )
     form.add_argument("--json", action="store_true", help="the records whole, as one JSON list")
+
+
+def _plugins(parser: argparse.ArgumentParser, *kinds: str) -> None:
+    for kind in kinds or ("encoding", "backend"):
+        parser.add_argument(
+            f"--{kind}",
+            action="append",
+            default=[],
+            metavar="FILE.py:CLASS",
+            help=f"take the class of a file of yours as one more {kind}; repeat it for several",
+        )
 
 
 def _folders(parser: argparse.ArgumentParser) -> None:

@@ -3,7 +3,6 @@
 Shapes: B batch, H heads, T queries, S keys, D head channels, C model channels.
 """
 
-from dataclasses import replace
 from typing import Any
 
 from torch import Tensor, nn
@@ -78,7 +77,7 @@ def attend(
         cache.append(k, v, features, at.k_pos)
         cache.carry = carry
         k, v, features = _kept(cache, "k"), _kept(cache, "v"), cache.view("features")
-        at = replace(at, k_pos=_kept(cache, "positions"))
+        at = at.beside(_kept(cache, "positions"))
     return backend.attend(turned, k, v, encoding.bias(q, features, at), mask)
 
 

@@ -114,13 +114,20 @@ class Bench:
             found[grid.scope, grid.metric].append(grid)
         return {key: tuple(grids) for key, grids in found.items()}
 
-    def against(self, grid: Grid, encoding: str, length: int, reference: str | None = None) -> Comparison | None:
-        """The ratio to the baseline (or another reference), None where the two were not measured side by side."""
+    def against(
+        self, grid: Grid, encoding: str, length: int, reference: str | None = None, *, family: int | None = None
+    ) -> Comparison | None:
+        """The ratio to the baseline (or another reference), None where the two were not measured side by side.
+
+        Args:
+            family: ratios that are read together; None for all of this length.
+        """
         member = grid.outcomes.get((encoding, length))
         base = grid.outcomes.get((reference or self.baseline or "", length))
         if not member or not base or member.standing != "ok":
             return None
-        return self._beside(member.records, self.readings.get((base.cell.id, "member"), ()))
+        others = self.readings.get((base.cell.id, "member"), ())
+        return self._beside(member.records, others, family or _ratios(grid, length))
 
     def control(self, grid: Grid, length: int) -> Comparison | None:
         """The ratio of the baseline to itself, measured as if it were another member: what this machine can resolve."""
@@ -129,16 +136,21 @@ class Bench:
             return None
         shared = {one.block_run for one in base.records}
         twins = self.readings.get((base.cell.id, "control"), ())
-        return self._beside([one for one in twins if one.block_run in shared], base.records)
+        return self._beside([one for one in twins if one.block_run in shared], base.records, _ratios(grid, length))
 
-    def _beside(self, member: Iterable[Record], base: Iterable[Record]) -> Comparison | None:
+    def _beside(self, member: Iterable[Record], base: Iterable[Record], family: int) -> Comparison | None:
         # Times pair within a process. Memory is measured in a process of its own and does not scatter.
         left = list(member)
         runs = {one.block_run for one in left}
         right = [one for one in base if one.block_run in runs or isinstance(one.reading, MemoryReading)]
         runs = {one.block_run for one in right}
         left = [one for one in left if one.block_run in runs or isinstance(one.reading, MemoryReading)]
-        return compare(left, right) if left and right else None
+        return compare(left, right, family=family) if left and right else None
+
+
+def _ratios(grid: Grid, length: int) -> int:
+    """Ratios that a reader sees side by side at one length: each encoding, and the control in the baseline's place."""
+    return sum(at == length for _, at in grid.outcomes)
 
 
 def value(outcome: Outcome | None) -> float | None:

@@ -9,6 +9,8 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from grape_bench.errors import Unsupported
+
 ALL = slice(None)
 
 
@@ -32,6 +34,26 @@ class Bias:
             (b, H, rows, columns), in at least float32.
         """
         raise NotImplementedError
+
+    def dense(self) -> Tensor:
+        """The whole matrix: (H, T, S), or (B, H, T, S) where content decides.
+
+        Raises:
+            Unsupported: it reads the scores, so there is no matrix without them.
+        """
+        if self.reads_scores:
+            raise Unsupported("this bias reads the scores, so it has no matrix of its own; use `attend`")
+        whole = self.tile()
+        return whole[0] if whole.shape[0] == 1 else whole
+
+    def parts(self) -> tuple["Bias", ...]:
+        """The members of a sum, sums within it taken apart; any other bias alone."""
+        return (self,)
+
+    @property
+    def learned(self) -> bool:
+        """Whether a gradient will be asked of it."""
+        return torch.is_grad_enabled() and any(leaf.requires_grad for leaf in self.leaves())
 
     def leaves(self) -> tuple[Tensor, ...]:
         """The tensors that it is made of; gradients with respect to these are all its gradients."""
@@ -75,11 +97,11 @@ class Toeplitz(Bias):
             far = self._q_pos[..., rows, None] - self._k_pos[..., None, cols]
             values = self._kernel(far, *self._leaves)  # (H, R, C) or (H, B, R, C)
             return values[None] if values.dim() == 3 else values.transpose(0, 1)
-        top, bottom, _ = rows.indices(self.rows)
-        left, right, _ = cols.indices(self.cols)
+        top, bottom, down = rows.indices(self.rows)
+        left, right, along = cols.indices(self.cols)
         # values[(T - 1 - i) + j] belongs to (i, j): a window per row, the last row first.
         band = self.values[:, self.rows - bottom + left : self.rows - top + right - 1]
-        return band.unfold(-1, right - left, 1).flip(-2)[None]
+        return band.unfold(-1, right - left, 1).flip(-2)[None, :, ::down, ::along]
 
     def leaves(self) -> tuple[Tensor, ...]:
         return self._leaves if self.values is None else (self.values,)
@@ -101,10 +123,14 @@ class LowRank(Bias):
         v: (b, 1 or kv_heads, S, r) on the key side.
         row: (b, H, T, 1), the part that softmax does not see; a lift leaves it out.
         domain: `causal` where the formula holds for past keys alone.
+        bounded: u and v stay near 1 whatever the length, as waves do. What grows, such as a position, needs more bits
+            than a half precision number has.
     """
 
-    def __init__(self, u: Tensor, v: Tensor, row: Tensor | None = None, *, domain: str = "both"):
-        self.u, self.v, self.row, self.domain = u, v, row, domain
+    def __init__(
+        self, u: Tensor, v: Tensor, row: Tensor | None = None, *, domain: str = "both", bounded: bool = False
+    ):
+        self.u, self.v, self.row, self.domain, self.bounded = u, v, row, domain, bounded
 
     def tile(self, rows: slice = ALL, cols: slice = ALL, scores: Tensor | None = None) -> Tensor:
         u, v = self.u[..., rows, :], self.v[..., cols, :]
@@ -121,7 +147,7 @@ class LowRank(Bias):
         return (self.u, self.v) if self.row is None else (self.u, self.v, self.row)
 
     def with_leaves(self, leaves: Sequence[Tensor]) -> Self:
-        return type(self)(*leaves, domain=self.domain)
+        return type(self)(*leaves, domain=self.domain, bounded=self.bounded)
 
 
 class Rowwise(Bias):
@@ -166,6 +192,9 @@ class Sum(Bias):
     def tile(self, rows: slice = ALL, cols: slice = ALL, scores: Tensor | None = None) -> Tensor:
         first, *rest = (one.tile(rows, cols, scores) for one in self.members)
         return sum(rest, start=first)
+
+    def parts(self) -> tuple[Bias, ...]:
+        return tuple(part for one in self.members for part in one.parts())
 
     def leaves(self) -> tuple[Tensor, ...]:
         return tuple(leaf for one in self.members for leaf in one.leaves())

@@ -34,6 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return WRONG
     arguments = parse(words)
     try:
+        _announce(arguments)
         code = _COMMANDS[arguments.command](arguments)
         sys.stdout.flush()
         return code
@@ -48,6 +49,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         return STOPPED if arguments.command == "run" else DONE
 
 
+def _announce(arguments: argparse.Namespace) -> None:
+    """Make plug-ins that were named known to this command and its workers; none is run yet, all are read."""
+    from grape_bench.origin import announce, locate, named
+    from grape_bench.registry import Registry
+
+    kinds = ("encoding", "backend")
+    announce(locate(f"{kind}s", word) for kind in kinds for word in getattr(arguments, kind, ()))
+    for origin in named():
+        Registry(origin.kind)[origin.name]
+
+
+def _execute() -> None:
+    """Run the files that were named once, so that what is wrong in them is told before anything is measured."""
+    from grape_bench.origin import named
+    from grape_bench.registry import Registry
+
+    for origin in named():
+        print(f"runs the code of {origin.place}, for its class {origin.target}", file=sys.stderr)
+        Registry(origin.kind)[origin.name].load()
+
+
 def _run(arguments: argparse.Namespace) -> int:
     from grape_bench.registry import Registry
     from grape_bench.suite_files import load_all
@@ -57,6 +79,8 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.cell and len(suites) > 1:
         raise UserError(f"--cell {arguments.cell}: name the one suite that has this cell")
     options = _options(arguments)
+    if not arguments.dry_run:
+        _execute()
     if arguments.dry_run or arguments.cell:
         from grape_bench.runner import plan, run_cell
 
@@ -129,7 +153,29 @@ def _list(arguments: argparse.Namespace) -> int:
     from grape_bench.listing import plugin_table, suite_table
 
     print(suite_table() if arguments.what == "suites" else plugin_table(arguments.what))
+    if arguments.what == "encodings":
+        from grape_bench import catalogue
+        from grape_bench.store import Store
+
+        print("", catalogue.text(Store(arguments.results).verifications()), sep="\n")
     return DONE
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    from grape_bench import catalogue, verify
+    from grape_bench.environment import observe
+    from grape_bench.origin import named
+    from grape_bench.report import save
+    from grape_bench.store import Store
+
+    environment, store = observe("cpu"), Store(arguments.results)
+    _execute()
+    asked = arguments.expressions or [origin.name for origin in named()] or verify.configurations()
+    found = [verify.verify(text, environment) for text in asked]
+    print(verify.table(found), verify.summary(found), sep="\n")
+    store.keep(found)
+    print(*save(catalogue.report(store.verifications()), arguments.reports), sep="\n")
+    return FAILED if any(one.disagreements for one in found) else DONE
 
 
 def _report(arguments: argparse.Namespace) -> int:
@@ -158,6 +204,25 @@ def _compare(arguments: argparse.Namespace) -> int:
     found = versus(records, arguments.first, arguments.second, margin=arguments.margin, force=arguments.force)
     print(found.text())
     return REGRESSED if found.regressed else DONE
+
+
+def _claims(arguments: argparse.Namespace) -> int:
+    from grape_bench.claims import text, verdicts
+    from grape_bench.registry import Registry
+    from grape_bench.store import Store
+    from grape_bench.suite import expand
+    from grape_bench.suite_files import by_name, load_all
+    from grape_bench.view import View
+
+    suites = load_all(map(by_name, arguments.suites))
+    for suite in suites:
+        if not suite.claims:
+            raise UserError(f"{suite.name} claims nothing; docs/suites.md says how a suite holds claims")
+    for suite in suites:
+        records = Store(arguments.results).records(suite.name)
+        found = verdicts(View.of(suite, expand(suite), records, Registry("metrics")))
+        print(f"{suite.name}: {suite.title}", text(found), sep="\n\n")
+    return DONE
 
 
 def _records(arguments: argparse.Namespace) -> int:
@@ -221,4 +286,6 @@ def _schema(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-_COMMANDS = dict(zip(COMMANDS, (_run, _check, _list, _report, _records, _compare, _history, _schema), strict=True))
+_COMMANDS = dict(
+    zip(COMMANDS, (_run, _check, _list, _verify, _report, _records, _compare, _claims, _history, _schema), strict=True)
+)

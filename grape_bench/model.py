@@ -83,6 +83,7 @@ class Transformer(nn.Module):
         tail: int | None = None,
         kinds: Tensor | None = None,
         keys: Tensor | None = None,
+        documents: Tensor | None = None,
         caches: list[Cache] | None = None,
         positions: Tensor | None = None,
     ) -> Tensor:
@@ -91,6 +92,7 @@ class Transformer(nn.Module):
         Args:
             tokens: (B, T) ids; kinds: (m,) segment ids of the tail.
             keys: (B, S), False at padding.
+            documents: (B, S), which document each token belongs to, where several are packed into one sequence.
             caches: one a layer, of earlier tokens, for decoding; these tokens are put behind them.
             positions: (T,) or (B, T), where the tokens stand; None for 0 .. T-1, or the places behind a cache.
         """
@@ -98,11 +100,11 @@ class Transformer(nn.Module):
         uniform = positions is None and start == 0  # behind a cache, earlier keys may stand anywhere
         if positions is None:
             positions = torch.arange(start, start + tokens.shape[1], device=tokens.device)
-        x, mask = self._embed(tokens, kinds, positions), Mask(self.options.causal, keys)
+        x, mask = self._embed(tokens, kinds, positions), Mask(self.options.causal, keys, documents)
+        at = At(x, positions, positions, uniform)
         for index, layer in enumerate(self.layers):
-            # The last layer answers: it computes the rows of the tail alone.
-            rows = tail if tail and index == len(self.layers) - 1 else tokens.shape[1]
-            at = At(x, positions[..., -rows:], positions, uniform)
+            if tail and index == len(self.layers) - 1:  # the last layer answers: it computes the tail's rows alone
+                at = At(x, positions[..., -tail:], positions, uniform)
             x = layer(x, at, mask, caches[index] if caches else None)
         return cast(Tensor, self.head(self.norm(x if tail is None else x[:, -tail:])))
 
@@ -133,6 +135,12 @@ class Transformer(nn.Module):
                 module.reset(named_generator(seed, name))
         if start == "tied":
             self._tie()
+
+    def redraw(self, seed: int, moment: str) -> None:
+        """Let encodings draw what is random in each step, from hash(seed, moment); all layers of one draw alike."""
+        encodings: list[Any] = [cast(Any, layer).attention.encoding for layer in self.layers]
+        for encoding in {id(one): one for one in encodings}.values():
+            encoding.redraw(named_generator(seed, f"redraw/{moment}"))
 
     def _tie(self) -> None:
         for layer in self.layers:

@@ -70,7 +70,11 @@ class AttentionOperation:
 
     def forward(self, at: At | None = None) -> Tensor:
         """Outputs (B, H, T, D)."""
-        return self._attend(self.encoding, self.backend, self.qkv, at or self.at(), Mask(self.causal))
+        return self._attend(self.encoding, self.backend, self.qkv, at or self._here, Mask(self.causal))
+
+    @cached_property
+    def _here(self) -> At:  # as the layers of a model do, its calls share what depends on positions alone
+        return self.at()
 
     @cached_property
     def _attend(self) -> Callable[..., Tensor]:
@@ -85,7 +89,13 @@ class AttentionOperation:
         return list(torch.autograd.grad(out, leaves, direction(out), materialize_grads=True))
 
     def decoder(self) -> "Decoder":
-        """One query at the last token, against a cache of all earlier ones."""
+        """One query at the last token, against a cache of all earlier ones.
+
+        Raises:
+            Unsupported: the encoding declares that it cannot decode from a cache.
+        """
+        if self.encoding.not_streaming:
+            raise Unsupported(f"it does not decode from a cache: {self.encoding.not_streaming}")
         return Decoder(self)
 
 

@@ -2,19 +2,21 @@
 
 import hashlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from grape_bench.cell import AccuracyCell
 from grape_bench.environment import differences
-from grape_bench.interval import Interval, mean_interval, paired_ratio, unpaired_ratio
+from grape_bench.interval import Interval, joint, mean_interval, paired_ratio, unpaired_ratio
 from grape_bench.record import AccuracyReading, MemoryReading, Record, TimeReading
 
+Scores = Mapping[int, float]  # one encoding's, by seed
 Word = Literal["faster", "slower", "smaller", "larger", "better", "worse", "same", "unclear"]
 
 RATIO_MARGIN = 0.03  # an A/A pair on a shared machine spreads about this much
 SCORE_MARGIN = 0.02  # in accuracy, of 1
+SEEDS = 5  # from which ranks and verdicts are given; with 3, a gap among 28 is found from 17 standard deviations on
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ def compare(
     length: int | None = None,
     group: str | None = None,
     force: bool = False,
+    family: int = 1,
 ) -> Comparison:
     """Say what a is against b, both being records of one cell, or of one encoding over seeds.
 
@@ -54,6 +57,7 @@ def compare(
         a, b: records with a reading, all of one kind.
         margin: 0.03 means 3 % for ratios (band from 1/1.03 to 1.03) and 0.03 of accuracy; None for the defaults.
         force: compare costs of unlike environments, for a caller who says so to the reader.
+        family: how many comparisons are read together, such as those of one block; all their intervals hold at 95 %.
         length, group: which score of an accuracy; None for the training length, and the headline group.
 
     Raises:
@@ -63,14 +67,33 @@ def compare(
     match _reading(a), _reading(b):
         case TimeReading(), TimeReading():
             _same_environment(a, b, force)
-            return _times(a, b, RATIO_MARGIN if margin is None else margin)
+            return _times(a, b, RATIO_MARGIN if margin is None else margin, joint(family))
         case MemoryReading() as one, MemoryReading() as other:
             _same_environment(a, b, force)
             return _memories(one, other, RATIO_MARGIN if margin is None else margin)
         case AccuracyReading(), AccuracyReading():
-            return _scores(a, b, SCORE_MARGIN if margin is None else margin, length, group)
+            left, right = scores(a, length, group), scores(b, length, group)
+            return compare_scores(left, right, SCORE_MARGIN if margin is None else margin, family=family)
         case one, other:
             raise ValueError(f"a {one.kind} and a {other.kind} reading cannot be compared")
+
+
+def compare_scores(a: Scores, b: Scores, margin: float = SCORE_MARGIN, *, family: int = 1) -> Comparison:
+    """Say what a is against b, seed by seed; see `compare`.
+
+    Raises:
+        ValueError: they have no seed in common.
+    """
+    found = gaps(a, b)
+    if not found:
+        raise ValueError("accuracies are compared seed by seed, and these share no seed with such a score")
+    interval = mean_interval(found, joint(family))
+    return Comparison(judge(interval, (-margin, margin), ("worse", "better")), interval, margin, difference=True)
+
+
+def gaps(a: Scores, b: Scores) -> list[float]:
+    """What a has over b, on each seed that both have."""
+    return [a[seed] - b[seed] for seed in sorted(a.keys() & b.keys())]
 
 
 def judge(interval: Interval, band: tuple[float, float], words: tuple[Word, Word]) -> Word:
@@ -94,6 +117,12 @@ def score(record: Record, length: int | None = None, group: str | None = None) -
     return next((one.accuracy for one in record.reading.scores if (one.length, one.group) == (length, group)), None)
 
 
+def scores(records: Iterable[Record], length: int | None = None, group: str | None = None) -> dict[int, float]:
+    """The accuracy on each seed that was tested so; see `score`."""
+    found = {seed: score(one, length, group) for seed, one in by_seed(records).items()}
+    return {seed: one for seed, one in found.items() if one is not None}
+
+
 def by_seed(records: Iterable[Record]) -> dict[int, Record]:
     """The latest record of each seed: the same seed measured again is a replicate, not a further sample."""
     latest = sorted((one for one in records if isinstance(one.cell, AccuracyCell)), key=lambda one: one.at)
@@ -105,18 +134,18 @@ def seed_of(*names: str) -> int:
     return int.from_bytes(hashlib.sha256("\n".join(names).encode()).digest()[:8])
 
 
-def _times(a: Sequence[Record], b: Sequence[Record], margin: float) -> Comparison:
+def _times(a: Sequence[Record], b: Sequence[Record], margin: float, level: float) -> Comparison:
     left, right = _samples(a), _samples(b)
     shared = sorted(left.keys() & right.keys())
     seed = seed_of(a[0].cell.id, b[0].cell.id, *sorted(left), *sorted(right))
     if shared:
-        interval = paired_ratio([left[run] for run in shared], [right[run] for run in shared], seed=seed)
+        interval = paired_ratio([left[run] for run in shared], [right[run] for run in shared], seed=seed, level=level)
     else:
         one, other = _steadied(a), _steadied(b)
         if one is None or other is None:
             one, other = list(left.values()), list(right.values())
-        interval = unpaired_ratio(one, other, seed=seed)
-    return Comparison(judge(interval, _band(margin), ("faster", "slower")), interval, margin, bool(shared))
+        interval = unpaired_ratio(one, other, seed=seed, level=level)
+    return Comparison(judge(interval, ratio_band(margin), ("faster", "slower")), interval, margin, bool(shared))
 
 
 def _steadied(records: Iterable[Record]) -> list[tuple[float, ...]] | None:
@@ -134,22 +163,7 @@ def _memories(a: MemoryReading, b: MemoryReading, margin: float) -> Comparison:
     equal = a.peak_mib == b.peak_mib
     ratio = 1.0 if equal else a.peak_mib / b.peak_mib if b.peak_mib else math.inf
     interval = Interval.exact(ratio)
-    return Comparison(judge(interval, _band(margin), ("smaller", "larger")), interval, margin)
-
-
-def _scores(
-    a: Sequence[Record], b: Sequence[Record], margin: float, length: int | None, group: str | None
-) -> Comparison:
-    left, right = by_seed(a), by_seed(b)
-    pairs = [
-        (score(left[seed], length, group), score(right[seed], length, group))
-        for seed in sorted(left.keys() & right.keys())
-    ]
-    gaps = [one - other for one, other in pairs if one is not None and other is not None]
-    if not gaps:
-        raise ValueError("accuracies are compared seed by seed, and these share no seed with such a score")
-    interval = mean_interval(gaps)
-    return Comparison(judge(interval, (-margin, margin), ("worse", "better")), interval, margin, difference=True)
+    return Comparison(judge(interval, ratio_band(margin), ("smaller", "larger")), interval, margin)
 
 
 def _reading(records: Sequence[Record]) -> TimeReading | MemoryReading | AccuracyReading:
@@ -171,5 +185,6 @@ def _same_environment(a: Sequence[Record], b: Sequence[Record], force: bool) -> 
             raise ValueError(f"these records are not comparable: {sentence}")
 
 
-def _band(margin: float) -> tuple[float, float]:
+def ratio_band(margin: float) -> tuple[float, float]:
+    """The ratios that are no further from 1 than a margin, up or down."""
     return 1 / (1 + margin), 1 + margin

@@ -1,5 +1,6 @@
 """Reading: raw samples of one metric. Record: a reading with its cell, status and environment; one JSON line."""
 
+import uuid
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -118,6 +119,7 @@ class Record(Frozen):
         run: which run of the suite it belongs to; block_run: which measurement of its block.
         at: UTC, ISO 8601.
         fault: the kind of failure; message: the sentence, for a failure or a skip.
+        notes: what the backend said of how it computes, such as the choice of `auto`.
         seconds: wall time that the whole block took; estimates of later runs rest on it.
     """
 
@@ -134,6 +136,7 @@ class Record(Frozen):
     fault: Fault | None = None
     message: str | None = None
     reading: Reading | None = None
+    notes: tuple[str, ...] = ()
     seconds: float | None = None
     environment: Environment
 
@@ -153,3 +156,8 @@ class RunStart(Frozen):
     fresh: bool = False
     only: tuple[str, ...] = ()
     effort: str = "quick"
+
+
+def run_name(at: str) -> str:
+    """A name for a run that began at this moment (ISO 8601), unlike that of any other run."""
+    return f"{at[:19].replace(':', '').replace('-', '')}-{uuid.uuid4().hex[:4]}"

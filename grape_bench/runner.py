@@ -1,7 +1,6 @@
 """A run of a suite: what is missing is measured, and recorded."""
 
 import os
-import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,8 +11,9 @@ from grape_bench.environment import Environment
 from grape_bench.errors import UserError
 from grape_bench.executors import Executor
 from grape_bench.loop import Loop
+from grape_bench.origin import named
 from grape_bench.progress import Progress
-from grape_bench.record import Record, RunStart
+from grape_bench.record import Record, RunStart, run_name
 from grape_bench.registry import Registry
 from grape_bench.schedule import earlier_failures, estimate, pending, words
 from grape_bench.store import Store
@@ -134,7 +134,7 @@ def _blocks(suite: Suite, options: RunOptions) -> list[Block]:
 def _protocol(suite: Suite, options: RunOptions) -> Protocol:
     effort = options.effort or suite.effort
     processes = suite.processes or timing.EFFORTS[effort].processes
-    return Protocol(effort=effort, device=options.device, threads=suite.threads, processes=processes)
+    return Protocol(effort=effort, device=options.device, threads=suite.threads, processes=processes, plugins=named())
 
 
 def _executor(options: RunOptions) -> Executor:
@@ -167,8 +167,9 @@ def _todo(
 
 def _start(suite: Suite, options: RunOptions, protocol: Protocol) -> RunStart:
     at = timing.stamp()
-    name = f"{at[:19].replace(':', '').replace('-', '')}-{uuid.uuid4().hex[:4]}"
-    return RunStart(run=name, suite=suite.name, at=at, fresh=options.fresh, only=options.only, effort=protocol.effort)
+    return RunStart(
+        run=run_name(at), suite=suite.name, at=at, fresh=options.fresh, only=options.only, effort=protocol.effort
+    )
 
 
 def _slots(environment: Environment) -> int:

@@ -26,6 +26,9 @@ def pending(
 ) -> list[Block]:
     """The blocks that are still to be measured, each as often as it is still missing.
 
+    The processes of one block are spread over the whole run, a process of each block at a time: what slows the machine
+    for minutes, such as a neighbour's traffic, then differs between processes, and shows in the interval.
+
     A block with a missing member comes with its baseline, since a ratio needs both; a member that was skipped or
     failed counts as done.
 
@@ -35,7 +38,7 @@ def pending(
         retry_failed: count failed members as missing.
     """
     runs, refused = _tally(blocks, lines, retry_failed=retry_failed)
-    metrics, left = Registry("metrics"), list[Block]()
+    metrics, left = Registry("metrics"), list[tuple[bool, int, Block]]()
     for block in blocks:
         keys = {cell.id: done_key(cell, environment) for cell in block.cells}
         needed = processes if metrics[block.cells[0].metric].facts["kind"] == "time" else 1
@@ -45,8 +48,8 @@ def pending(
             wanted = {id for id, count in missing.items() if count > turn}
             if base is not None and keys[base] not in refused:
                 wanted.add(base)
-            left.append(block.only(wanted))
-    return left
+            left.append((not block.exclusive, turn, block.only(wanted)))
+    return [block for _, _, block in sorted(left, key=lambda one: one[:2])]
 
 
 def earlier_failures(blocks: Sequence[Block], lines: Iterable[Line], environment: Environment) -> int:

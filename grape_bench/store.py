@@ -6,15 +6,20 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from filelock import FileLock, Timeout
 from pydantic import Field, TypeAdapter, ValidationError
 
+from grape_bench.cell import Frozen
 from grape_bench.errors import UserError
 from grape_bench.record import Record, RunStart
+from grape_bench.verification import Verification
 
+LAWS = "laws.jsonl"  # beside the machines' folders
 _LINE: TypeAdapter[Record | RunStart] = TypeAdapter(Annotated[Record | RunStart, Field(discriminator="kind")])
+_VERIFICATION: TypeAdapter[Verification] = TypeAdapter(Verification)
+Line = TypeVar("Line")
 
 
 class Store:
@@ -41,11 +46,29 @@ class Store:
             UserError: a line is no record; it names file and line. A last line cut short by a crash is passed over.
         """
         for path in sorted(self.folder.glob(f"{machine}/{glob.escape(suite)}.jsonl")):
-            yield from _read(path)
+            yield from _read(path, _LINE)
 
     def records(self, suite: str, machine: str = "*") -> list[Record]:
         """All records of a suite, oldest first, machine by machine."""
         return [line for line in self.lines(suite, machine) if isinstance(line, Record)]
+
+    def verifications(self) -> list[Verification]:
+        """What was found of encodings' laws, oldest first.
+
+        Raises:
+            UserError: a line is none; it names file and line.
+        """
+        path = self.folder / LAWS
+        return list(_read(path, _VERIFICATION)) if path.exists() else []
+
+    def keep(self, verifications: Iterable[Verification]) -> None:
+        """Write down what was found of some encodings' laws.
+
+        Raises:
+            UserError: the folder cannot be written, or another process writes to it.
+        """
+        with self._holding(self.folder / LAWS) as writer:
+            writer.append(verifications)
 
     @contextmanager
     def writing(self, machine: str, suite: str) -> Iterator["Writer"]:
@@ -54,7 +77,11 @@ class Store:
         Raises:
             UserError: another run writes to it now, or the folder cannot be written.
         """
-        path = self.path(machine, suite)
+        with self._holding(self.path(machine, suite)) as writer:
+            yield writer
+
+    @contextmanager
+    def _holding(self, path: Path) -> Iterator["Writer"]:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             lock = FileLock(path.with_suffix(".lock"))
@@ -80,7 +107,7 @@ class Writer:
         self.path = path
         _drop_torn_end(path)
 
-    def append(self, lines: Iterable[Record | RunStart]) -> None:
+    def append(self, lines: Iterable[Frozen]) -> None:
         """Write some lines in one go."""
         text = "".join(line.model_dump_json(by_alias=True, exclude_defaults=False) + "\n" for line in lines)
         with self.path.open("ab") as file:
@@ -89,13 +116,13 @@ class Writer:
             os.fsync(file.fileno())
 
 
-def _read(path: Path) -> Iterator[Record | RunStart]:
+def _read(path: Path, form: TypeAdapter[Line]) -> Iterator[Line]:
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if not line.endswith(b"\n"):
                 return  # also where it reads as whole: the next writer drops it
             try:
-                yield _LINE.validate_json(line)
+                yield form.validate_json(line)
             except ValidationError as error:
                 raise UserError(
                     f"{path}:{number}: no record of this version of grape-bench: {_reason(error)}"

@@ -67,6 +67,7 @@ def train_and_test(
     trainer.run(notify, path, checkpoints.every_s if checkpoints else 0.0)
     spent = timing.seconds() - wall, timing.cpu_seconds() - cpu
     sha = hashlib.sha256(training_batch(task, cell, 0).data)
+    model.redraw(cell.seed, "test")
     scores = tuple(score for length in cell.test_lengths for score in test(model, task, cell, length, sha))
     if path is not None:
         path.unlink(missing_ok=True)
@@ -149,6 +150,7 @@ class Trainer:
         self.model.train()
         saved = timing.seconds()
         while self.step < steps:
+            self.model.redraw(self.cell.seed, str(self.step))
             self._advance(training_batch(self.task, self.cell, self.step))
             self.step += 1
             if self.step % every == 0 or self.step == steps:

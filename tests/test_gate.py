@@ -1,6 +1,7 @@
 """The gate lets every encoding through, and names those that do not compute what they declare."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -22,7 +23,7 @@ from grape_bench.operation import Decoder
 from grape_bench.registry import Registry
 
 REGISTRY = Registry("encodings")
-NAMES = [f"{name}(rope)" if plugin.wraps else name for name, plugin in REGISTRY.items()]
+NAMES = [f"{name}({plugin.facts['around']})" if plugin.wraps else name for name, plugin in REGISTRY.items()]
 BACKENDS = list(Registry("backends"))
 DTYPES = ["float32", "bfloat16", "float16"]
 
@@ -51,14 +52,24 @@ def test_sums_pass_at_other_shapes(backend: str, changes: dict[str, Any]) -> Non
     check(cell("rope + t5 + fourier", backend=backend, **changes))
 
 
+def at_positions(move: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
+    """RoPE at other positions than it was told."""
+    rotate = Rope.rotate
+
+    def moved(self: Rope, q: Tensor, k: Tensor, features: Tensor | None, at: At) -> Any:
+        return rotate(self, q, k, features, replace(at, q_pos=move(at.q_pos), k_pos=move(at.k_pos), tables={}))
+
+    return moved
+
+
 def test_a_rotation_that_is_wrong_in_float32_alone_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    turn = Rope._turn
+    right, rounded = Rope.rotate, at_positions(lambda positions: positions.half().bfloat16() * 1.01)
 
-    def rounded(self: Rope, x: Tensor, positions: Tensor) -> Tensor:
+    def rotate(self: Rope, q: Tensor, *rest: Any) -> Any:
         """Positions in half precision, as some published models have them."""
-        return turn(self, x, positions.half().bfloat16() * 1.01 if x.dtype == torch.float32 else positions)
+        return (rounded if q.dtype == torch.float32 else right)(self, q, *rest)
 
-    monkeypatch.setattr(Rope, "_turn", rounded)
+    monkeypatch.setattr(Rope, "rotate", rotate)
     with pytest.raises(GateError, match=r"outputs of rope\(base=500\) on sdpa in float32 differ"):
         check(cell("rope(base=500)"))
 
@@ -114,15 +125,14 @@ def test_a_backend_that_leaks_the_future_is_refused(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_declares_to_be_relative_and_is_not_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    turn = Rope._turn
-    monkeypatch.setattr(Rope, "_turn", lambda self, x, positions: turn(self, x, positions + positions**2 / 100))
+    monkeypatch.setattr(Rope, "rotate", at_positions(lambda positions: positions + positions**2 / 100))
     with pytest.raises(GateError, match="rope declares to be relative, and a shift"):
         check(cell("rope"))
 
 
 def test_what_declares_to_keep_norms_and_does_not_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    turn = Rope._turn
-    monkeypatch.setattr(Rope, "_turn", lambda self, x, positions: 1.001 * turn(self, x, positions))
+    rotate = Rope.rotate
+    monkeypatch.setattr(Rope, "rotate", lambda *given: tuple(1.001 * one for one in rotate(*given)))
     with pytest.raises(GateError, match="rope declares to keep norms"):
         check(cell("rope"))
 

@@ -15,7 +15,7 @@ pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device"),
 ]
 
-ENCODINGS = [f"{name}(rope)" if plugin.wraps else name for name, plugin in Registry("encodings").items()]
+ENCODINGS = [f"{name}({plugin.facts['around']})" if plugin.wraps else name for name, plugin in Registry("encodings").items()]
 COMBINATIONS = product([*ENCODINGS, "rope + fourier"], Registry("backends"), ("float32", "bfloat16", "float16"))
 
 

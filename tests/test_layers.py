@@ -16,12 +16,12 @@ LAYERS = (
     {"cli"},
     {"history"},
     {"asv_benchmarks"},
-    {"runner"},
+    {"runner", "verify"},
     {"loop"},
     {"progress"},
     {"executors"},
     {"worker"},
-    {"gate", "metrics"},
+    {"gate", "laws", "metrics"},
     {"training"},
     {"checkpoint", "evaluation", "timing", "memory", "operation"},
     {"model"},
@@ -40,7 +40,7 @@ ALLOWED = {
     "renderers": {"errors", "legend", "palette", "plots", "svg", "table"},
 }
 TORCH_FREE = [
-    "arguments", "cell", "cli", "environment", "errors", "export", "expression", "listing", "ranking", "record",
+    "arguments", "catalogue", "cell", "cli", "environment", "errors", "export", "expression", "listing", "ranking", "record",
     "registry", "report", "schedule", "store", "suite", "suite_files",
 ]  # fmt: skip
 MODULES = {

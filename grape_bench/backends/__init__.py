@@ -4,12 +4,18 @@ Shapes: B batch, H query heads, T queries, S keys, D head channels.
 A file of this folder is a backend of its name; its last line is `PLUGIN = Class`.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from grape_bench.bias import Bias
+from grape_bench.registry import Registry
+
+_NOTES: ContextVar[list[str] | None] = ContextVar("notes", default=None)
 
 
 @dataclass(frozen=True)
@@ -19,16 +25,23 @@ class Mask:
     Args:
         causal: keys up to its own place. Queries are the last T of the S places, so the mask is aligned bottom right.
         keys: (B, S), False at padding; None where there is none.
+        documents: (B, S), which document each key belongs to where several are packed into one sequence; a query sees
+            its own alone.
     """
 
     causal: bool = False
     keys: Tensor | None = None
+    documents: Tensor | None = None
 
     def visible(self, rows: int, cols: int, device: torch.device) -> Tensor | None:
-        """(T, S), False at keys that lie ahead; None where all are visible."""
-        if not self.causal or rows == 1:
-            return None
-        return torch.ones(rows, cols, dtype=torch.bool, device=device).tril(cols - rows)
+        """(T, S), or (B, 1, T, S) with documents: False at keys ahead or of others; None where all are visible."""
+        ahead = None
+        if self.causal and rows > 1:
+            ahead = torch.ones(rows, cols, dtype=torch.bool, device=device).tril(cols - rows)
+        if self.documents is None:
+            return ahead
+        own = (self.documents[:, -rows:, None] == self.documents[:, None])[:, None]
+        return own if ahead is None else own & ahead
 
     def clean(self, x: Tensor) -> Tensor:
         """Keys or values (B, kv_heads, S, D) with zeros at padding, so that not even an inf there leaves a trace."""
@@ -56,3 +69,28 @@ class Backend:
             Unsupported: this backend cannot do it, with the reason.
         """
         raise NotImplementedError
+
+
+def load(name: str) -> Backend:
+    """The backend of this name."""
+    backend: Backend = Registry("backends")[name].load()()
+    return backend
+
+
+@contextmanager
+def noting() -> Iterator[list[str]]:
+    """Collect what backends say within of how they compute, such as the choice of `auto`, each thing once."""
+    notes: list[str] = []
+    token = _NOTES.set(notes)
+    try:
+        yield notes
+    finally:
+        _NOTES.reset(token)
+
+
+@torch.compiler.assume_constant_result
+def note(text: str) -> None:
+    """Say how this call is computed where its cell alone does not tell; compiled code says it while it is traced."""
+    notes = _NOTES.get()
+    if notes is not None and text not in notes:
+        notes.append(text)

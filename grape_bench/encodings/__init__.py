@@ -4,7 +4,8 @@ Shapes: B batch, H heads, T queries, S keys, D head channels, C model channels, 
 A file of this folder is an encoding of its name; its last line is `PLUGIN = Class`.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -44,12 +45,29 @@ class At:
         x: (B, S, C) the input of the layer, of the tokens whose keys are new.
         q_pos, k_pos: positions (T,) and (S,), or (B, T) and (B, S); integers, or reals where the group is R.
         uniform: both run in steps of one and are the same for the batch; set where positions are made.
+        tables: what `once` keeps; it lives as long as these positions do, and layers share it.
     """
 
     x: Tensor
     q_pos: Tensor
     k_pos: Tensor
     uniform: bool
+    tables: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """A table of these positions that several layers need, made by the first of them.
+
+        Args:
+            key: everything that the table is made of beside the positions: options, dtype, and whose positions.
+            make: gives a constant; nothing that is learned may be kept.
+        """
+        if key not in self.tables:
+            self.tables[key] = make()
+        return self.tables[key]
+
+    def beside(self, k_pos: Tensor) -> "At":
+        """The same queries against other keys."""
+        return replace(self, k_pos=k_pos, tables={})
 
     def centred(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """Positions (1 or B, 1, T, 1) and (1 or B, 1, S, 1) counted from the middle key.
@@ -68,9 +86,15 @@ class Encoding(nn.Module):
         version: raised when a number it gives would change.
         domain: `causal`, or `both` for encoders as well.
         group, representation: what it is, in GRAPE's terms.
-        laws: what must hold: `relative` (scores see differences of positions alone), `isometric` (turning keeps norms).
+        laws: those of `grape_bench.laws` that must hold beside the universal ones; the others that apply must fail.
+        breaks: universal laws that must fail.
+        not_streaming: why it cannot decode from a cache; empty where it can.
+        variants: option texts that are verified beside the defaults, such as `base=1e6`.
+        around: for a wrapper, the encoding around which it is tried and verified.
         shared: one instance for all layers, otherwise one for each.
         table_lr: its parameters learn at the recipe's rate for tables.
+
+    An instance may state `laws`, `breaks` and `not_streaming` anew where its options decide them.
     """
 
     version = 1
@@ -78,6 +102,10 @@ class Encoding(nn.Module):
     group = "none"
     representation = "none"
     laws: tuple[str, ...] = ()
+    breaks: tuple[str, ...] = ()
+    not_streaming = ""
+    variants: tuple[str, ...] = ()
+    around = "rope"
     shared = False
     table_lr = False
 
@@ -102,9 +130,44 @@ class Encoding(nn.Module):
     def reset(self, generator: torch.Generator) -> None:
         """Draw the initial values of parameters that do not start at a constant."""
 
+    def redraw(self, generator: torch.Generator) -> None:
+        """Draw what is random in each training step anew; the training calls it before a step."""
+
+    def encode(self, q: Tensor, k: Tensor, at: At) -> tuple[Tensor, Tensor, Bias | None]:
+        """Everything it does to one attention over whole sequences: turned q and k, and the bias of their scores.
+
+        Args:
+            q, k: (B, H, T, D) and (B, kv_heads, S, D), normalised where the model does, and not rotated.
+
+        Returns:
+            q and k of the same shapes, and what is added to q k^T / sqrt(D) before the mask, or None.
+        """
+        features, _ = self.state(k, at, None)
+        bias = self.bias(q, features, at)
+        return (*self.rotate(q, k, features, at), bias)
+
+    @property
+    def hooks(self) -> frozenset[str]:
+        """Which of `embed`, `rotate` and `bias` it implements."""
+        names = ("embed", "rotate", "bias")
+        return frozenset(name for name in names if getattr(type(self), name) is not getattr(Encoding, name))
+
+
+# What a law is about; the others are about all of an encoding.
+_ABOUT = {
+    "identity": "rotate",
+    "inverse": "rotate",
+    "homomorphism": "rotate",
+    "isometric": "rotate",
+    "unipotent": "bias",
+    "path": "bias",
+}
+
 
 class Composition(Encoding):
     """Several encodings at once, each hook applied in the order written.
+
+    A law holds for the sum where it holds for each part that it is about: one of rotations for the parts that rotate.
 
     Args:
         parts: two or more encodings for the same site.
@@ -114,6 +177,17 @@ class Composition(Encoding):
         super().__init__()
         self.parts = nn.ModuleList(parts)
         self.features = sum(part.features for part in parts)
+        self.domain = "causal" if any(part.domain == "causal" for part in parts) else "both"
+        self.laws = tuple(dict.fromkeys(law for part in parts for law in part.laws if self._holds(law)))
+        self.breaks = tuple(dict.fromkeys(law for part in parts for law in part.breaks))
+        self.not_streaming = next((part.not_streaming for part in parts if part.not_streaming), "")
+
+    @property
+    def hooks(self) -> frozenset[str]:
+        return frozenset().union(*(part.hooks for part in self._parts()))
+
+    def _holds(self, law: str) -> bool:
+        return all(law in part.laws for part in self._parts() if _ABOUT.get(law) in (None, *part.hooks))
 
     def _parts(self) -> list[Encoding]:
         return [part for part in self.parts if isinstance(part, Encoding)]
@@ -134,6 +208,10 @@ class Composition(Encoding):
         pairs = [part.state(k, at, one) for part, one in zip(self._parts(), carries, strict=True)]
         made = [features for features, _ in pairs if features is not None]
         return (torch.cat(made, dim=-1) if made else None), [one for _, one in pairs]
+
+    def redraw(self, generator: torch.Generator) -> None:
+        for part in self._parts():
+            part.redraw(generator)
 
     def rotate(self, q: Tensor, k: Tensor, features: Tensor | None, at: At) -> tuple[Tensor, Tensor]:
         for part, piece in zip(self._parts(), self._slices(features), strict=True):

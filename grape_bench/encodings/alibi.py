@@ -31,13 +31,16 @@ class Alibi(Encoding):
 
     group = "translations"
     representation = "unipotent"
-    laws = ("relative",)
+    laws: tuple[str, ...] = ("relative", "unipotent", "path")
+    variants = ("form='symmetric'",)
 
     def __init__(self, site: Site, *, form: Literal["auto", "causal", "symmetric", "split"] = "auto"):
         super().__init__()
         self.form = ("causal" if site.causal else "split") if form == "auto" else form
         if self.form == "causal" and not site.causal:
             raise Unsupported("alibi(form='causal') in a bidirectional model would favour the future without bound")
+        if self.form == "symmetric":
+            self.laws = (*self.laws, "reflection")
         self.heads = site.heads
 
     def bias(self, q: Tensor, features: Tensor | None, at: At) -> Bias:

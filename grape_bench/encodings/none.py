@@ -14,7 +14,7 @@ class Nope(Encoding):
 
     group = "translations"
     representation = "trivial"
-    laws = ("relative", "isometric")
+    laws = ("relative", "reflection")
 
     def __init__(self, site: Site):
         super().__init__()

@@ -66,8 +66,9 @@ def _reading(view: View) -> str:
     if not view.suite.baseline:
         return "The suite names no baseline, so there are absolute figures alone: medians of all samples."
     return (
-        f"Each entry is the ratio to {view.suite.baseline} with a mark, and below it the 95 % interval and the "
-        "absolute figure: the median of all samples of a time, or a peak of memory. Times pair round by round within "
+        f"Each entry is the ratio to {view.suite.baseline} with a mark, and below it its interval and the absolute "
+        "figure: the median of all samples of a time, or a peak of memory. The intervals at one setting and length hold "
+        "together at 95 % (Bonferroni), so that a row may be searched for what stands out. Times pair round by round within "
         "one process, so that what slows the machine leaves the ratio; memory does not scatter and has no interval. "
         f"{_MARKS} {CONTENDED_MARK} marks times taken while other work shared the core."
     )

@@ -21,8 +21,7 @@ from grape_bench.model import Transformer
 from grape_bench.registry import Registry
 
 REGISTRY = Registry("encodings")
-# A wrapper is tried around RoPE.
-NAMES = [f"{name}(rope)" if plugin.wraps else name for name, plugin in REGISTRY.items()]
+NAMES = [f"{name}({plugin.facts['around']})" if plugin.wraps else name for name, plugin in REGISTRY.items()]
 B, H, D, C = 2, 4, 8, 32
 LONGEST = 17_000
 SITE = Site(width=C, heads=H, kv_heads=H, head_dim=D, train_length=512, longest=LONGEST, causal=True)
@@ -152,7 +151,7 @@ def test_scores_depend_on_distance_alone_exactly_where_declared(name: str) -> No
         base = outputs(encoding, here, here)
         shifts = [outputs(encoding, there, there, uniform=flag) for flag in (False, True)]
     moved = max((one - base).abs().max().item() for one in shifts)
-    if "relative" in facts(name)["laws"]:  # type: ignore[operator]
+    if "relative" in encoding.laws:
         assert moved < 1e-9
     else:
         assert moved > 1e-3, "it is relative: declare it in `laws`"
@@ -160,9 +159,9 @@ def test_scores_depend_on_distance_alone_exactly_where_declared(name: str) -> No
 
 @every
 def test_rotation_keeps_norms_where_declared(name: str) -> None:
-    if "isometric" not in facts(name)["laws"]:  # type: ignore[operator]
-        pytest.skip("not declared")
     encoding, at = made(name), position(5, 7)
+    if "isometric" not in encoding.laws:
+        pytest.skip("not declared")
     q, k = draw(1, B, H, 7, D), draw(2, B, H, 7, D)
     call = At(draw(0, B, 7, C), at, at, uniform=True)
     features, _ = encoding.state(k, call, None)
@@ -178,6 +177,14 @@ def model(name: str, *, causal: bool, kv_heads: int = 2) -> Transformer:
     return made
 
 
+def streaming(name: str) -> Transformer:
+    """A decoder that decodes."""
+    found = model(name, causal=True)
+    if reason := build(name, SITE).not_streaming:
+        pytest.skip(reason)
+    return found
+
+
 def tokens(count: int, length: int) -> Tensor:
     return torch.randint(11, (count, length), generator=torch.Generator().manual_seed(3))
 
@@ -186,7 +193,7 @@ def tokens(count: int, length: int) -> Tensor:
 @pytest.mark.parametrize("steps", [[1] * 9, [5, 1, 3]])
 @torch.no_grad()
 def test_tokens_through_a_cache_equal_all_at_once(name: str, steps: list[int]) -> None:
-    decoder, given = model(name, causal=True), tokens(2, 9)
+    decoder, given = streaming(name), tokens(2, 9)
     caches, rows, start = [Cache(9), Cache(9)], [], 0
     for count in steps:
         piece, at = given[:, start : start + count], torch.arange(start, start + count)
@@ -198,7 +205,7 @@ def test_tokens_through_a_cache_equal_all_at_once(name: str, steps: list[int]) -
 @every
 @torch.no_grad()
 def test_decoding_uses_the_true_positions_with_gaps(name: str) -> None:
-    decoder, given = model(name, causal=True), tokens(1, 5)
+    decoder, given = streaming(name), tokens(1, 5)
     at = torch.tensor([0, 3, 4, 40, 900])
     caches = [Cache(5), Cache(5)]
     rows = [decoder(given[:, i : i + 1], caches=caches, positions=at[i : i + 1]) for i in range(5)]
@@ -291,6 +298,8 @@ def test_heads_and_sequences_do_not_mix(name: str) -> None:
 
     whole = run(slice(None), q, k, v)
     torch.testing.assert_close(run(slice(1, 2), q, k, v), whole[1:2], rtol=0, atol=1e-12)
+    if "heads" in encoding.breaks:
+        return
     others = [one.clone() for one in (q, k, v)]
     for one in others:
         one[:, 2] += 1.0
@@ -333,5 +342,18 @@ def test_padding_on_the_left_changes_nothing(name: str, causal: bool) -> None:
     unaware = whole(padded, keys=keys)
     for b, pad in enumerate(pads):
         torch.testing.assert_close(got[b, pad : pad + 7], expected[b], rtol=0, atol=1e-9)
-        if "relative" in facts(name)["laws"]:  # type: ignore[operator]
+        if "relative" in whole.layers[0].attention.encoding.laws:  # type: ignore[union-attr, operator]
             torch.testing.assert_close(unaware[b, pad : pad + 7], expected[b], rtol=0, atol=1e-9)
+
+
+@every
+@torch.no_grad()
+def test_documents_packed_into_one_sequence_do_not_see_each_other(name: str) -> None:
+    """Positions begin anew with each; what an encoding sums up on its way may run on."""
+    whole = streaming(name)
+    sizes, given = (4, 3, 5), tokens(1, 12)
+    documents = torch.repeat_interleave(torch.arange(3), torch.tensor(sizes))[None]
+    positions = torch.cat([torch.arange(size) for size in sizes])
+    packed = whole(given, documents=documents, positions=positions)
+    alone = [whole(piece) for piece in given.split(sizes, dim=1)]
+    torch.testing.assert_close(packed, torch.cat(alone, dim=1), rtol=0, atol=1e-9)

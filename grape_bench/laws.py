@@ -1,0 +1,316 @@
+"""The laws of position encodings, measured in float64 on random content.
+
+Shapes: B batch, H heads, N tokens, D head channels, C model channels.
+"""
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from grape_bench.attention import Cache, attend
+from grape_bench.backends import Backend, Mask
+from grape_bench.bias import Bias, LowRank, Sum
+from grape_bench.encodings import At, Encoding, Site, build
+from grape_bench.errors import Unsupported
+from grape_bench.model import named_generator
+from grape_bench.operation import scramble
+from grape_bench.registry import Registry
+
+H, KV_HEADS, D, C = 4, 2, 8, 32
+SITE = Site(width=C, heads=H, kv_heads=KV_HEADS, head_dim=D, train_length=64, longest=2048)
+MAP = Site(width=512, heads=8, kv_heads=8, head_dim=64, train_length=2048, longest=4096, causal=True)  # for parameters
+_TOKENS, _LONG = 24, 80  # tokens, the second beyond the training length
+_SHIFT = 1000  # tokens, of the origin
+_PLACES = 64  # tokens, up to which G(a) is multiplied with G(b)
+_FAR = (256, 4096, 65_536, 131_071)  # where half precision cannot tell a position from the next
+_HUGE = 1e9  # stands for infinity in a residual
+
+All = slice(None)
+
+
+class Probe:
+    """One encoding as a decoder sees it and as an encoder does, its parameters drawn at random.
+
+    Args:
+        text: of an expression.
+
+    Raises:
+        UserError: the text is no expression over known encodings.
+        Unsupported: it cannot live in a decoder of this size.
+    """
+
+    def __init__(self, text: str):
+        self.text = text
+        self.decoder = self._make(replace(SITE, causal=True))
+        self.oracle: Backend = Registry("backends")["eager"].load()()
+        try:
+            self.encoder: Encoding | None = self._make(SITE)
+        except Unsupported:
+            self.encoder = None
+
+    def far(self) -> Encoding:
+        """The decoder's encoding where sequences are long enough for half precision to fail."""
+        return self._make(replace(SITE, causal=True, longest=max(_FAR) + 2))
+
+    def _make(self, site: Site) -> Encoding:
+        encoding = build(self.text, site).double().eval()
+        scramble(encoding)
+        return encoding
+
+    def tokens(self, count: int, batch: int = 2) -> Tensor:
+        """(B, N, C), the same first tokens for every count."""
+        return torch.stack([_normal(f"tokens {b}", 512, C)[:count] for b in range(batch)])
+
+    def projected(self, x: Tensor, plain: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """q and k of layer inputs x, and v of the tokens without positions, which then show in weights alone."""
+        made = (source @ _normal(name, C, C).to(x) * C**-0.5 for name, source in (("q", x), ("k", x), ("v", plain)))
+        q, k, v = (one.unflatten(-1, (H, D)).transpose(1, 2) for one in made)
+        return q, k[:, ::2], v[:, ::2]
+
+    def outputs(
+        self,
+        positions: Tensor,
+        *,
+        encoding: Encoding | None = None,
+        tokens: Tensor | None = None,
+        uniform: bool = False,
+        causal: bool = True,
+        rows: slice = All,
+    ) -> Tensor:
+        """Outputs (B, H, N, D) of one layer that sees positions through every hook."""
+        encoding = encoding or self.decoder
+        plain = self.tokens(positions.shape[-1]) if tokens is None else tokens
+        x = encoding.embed(plain, positions)
+        q, k, v = self.projected(x, plain)
+        at = At(x, positions[..., rows], positions, uniform)
+        return attend(encoding, self.oracle, (q[:, :, rows], k, v), at, Mask(causal))
+
+    def bias(self, positions: Tensor, *, encoding: Encoding | None = None) -> Tensor | None:
+        """The bias (B or 1, H, N, N) on fixed content; None where it has none."""
+        value, scores = self.bias_value(positions, encoding=encoding)
+        return value.tile(scores=scores if value.reads_scores else None) if value else None
+
+    def bias_value(self, positions: Tensor, *, encoding: Encoding | None = None) -> tuple[Bias | None, Tensor]:
+        """The bias itself, and the scaled scores (B, H, N, N) of its content."""
+        encoding = encoding or self.decoder
+        x = self.tokens(len(positions))
+        q, k, _ = self.projected(x, x)
+        at = At(x, positions, positions, uniform=False)
+        features, _ = encoding.state(k, at, None)
+        turned = encoding.rotate(q, k, features, at)
+        scores = turned[0] @ turned[1].repeat_interleave(H // KV_HEADS, dim=1).transpose(-1, -2) / D**0.5
+        return encoding.bias(q, features, at), scores
+
+    def turns(self, start: int, count: int) -> tuple[Tensor, Tensor, bool]:
+        """G of queries (H, N, D, D) and of keys, read off from turned basis vectors, and whether content decides."""
+        positions = torch.arange(start, start + count)
+        x = self.tokens(count, batch=1).expand(D, -1, -1)
+        basis = torch.eye(D, dtype=torch.float64)[:, None, None, :]
+        q, k = basis.expand(D, H, count, D), basis.expand(D, KV_HEADS, count, D)
+        at = At(x, positions, positions, uniform=True)
+        features, _ = self.decoder.state(k, at, None)
+        turned = self.decoder.rotate(q, k, features, at)
+        g, other = (one.permute(1, 2, 3, 0) for one in turned)
+        return g, other, features is not None
+
+
+def relative(probe: Probe) -> float:
+    """A shift of the origin moves no output, and G(a)^T G(b) = G(0)^T G(b - a) where positions alone decide G."""
+    here = torch.arange(_TOKENS)
+    base = probe.outputs(here)
+    moved = max(_gap(probe.outputs(here + _SHIFT, uniform=flag), base) for flag in (False, True))
+    q, k, content = probe.turns(0, _PLACES + 1)
+    if content:
+        return moved
+    q = q[:: H // KV_HEADS]  # a query head of each key head
+    a, b = torch.triu_indices(_PLACES + 1, _PLACES + 1)
+    offsets = q[:, a].mT @ k[:, b] - q[:, :1].mT @ k[:, b - a]
+    return max(moved, offsets.abs().max().item())
+
+
+def identity(probe: Probe) -> float | None:
+    """G(0) = 1."""
+    return _worst(probe, lambda g: g[:, 0] - torch.eye(D))
+
+
+def inverse(probe: Probe) -> float | None:
+    """G(-n) G(n) = 1, where positions alone decide."""
+    q, k, content = probe.turns(-_PLACES, 2 * _PLACES + 1)
+    if content or not _moves(q, k):
+        return None
+    return max((g.flip(1) @ g - torch.eye(D)).abs().max().item() for g in (q, k))
+
+
+def homomorphism(probe: Probe) -> float | None:
+    """G(a) G(b) = G(a + b)."""
+    places = torch.arange(_PLACES + 1)
+    total = places[:, None] + places
+    return _worst(probe, lambda g: g[:, places, None] @ g[:, None, places] - g[:, total])
+
+
+def isometric(probe: Probe) -> float | None:
+    """G(n)^T G(n) = 1."""
+    return _worst(probe, lambda g: g[:, : _PLACES + 1].mT @ g[:, : _PLACES + 1] - torch.eye(D))
+
+
+def unipotent(probe: Probe) -> float | None:
+    """On fixed content the bias grows in proportion to the distance: b(s d) = s b(d)."""
+    here = torch.arange(_LONG)
+    base = probe.bias(here)
+    if base is None:
+        return None
+    return max(_past_gap(probe.bias(stretch * here), stretch * base) for stretch in (2, 3))
+
+
+def path(probe: Probe) -> float | None:
+    """b(i, j) = b(i, l) + b(l, j) for i >= l >= j."""
+    found = probe.bias(torch.arange(_LONG))
+    if found is None:
+        return None
+    past = found.masked_fill(torch.ones(_LONG, _LONG).triu(1).bool(), torch.nan)
+    through = slice(None, None, 7)  # some of the places l
+    steps = past[..., :, through, None] + past[..., None, through, :]
+    return _residual(steps - past[..., :, None, :], past)
+
+
+def reflection(probe: Probe) -> float | None:
+    """In an encoder, outputs do not see whether positions run forwards or backwards."""
+    if probe.encoder is None:
+        return None
+    here = torch.arange(_LONG)
+    base, mirrored = (probe.outputs(one, encoding=probe.encoder, causal=False) for one in (here, _LONG - 1 - here))
+    return _gap(mirrored, base)
+
+
+def causality(probe: Probe) -> float:
+    """Later tokens change no earlier output."""
+    here, cut = torch.arange(_TOKENS), _TOKENS // 2
+    tokens = probe.tokens(_TOKENS)
+    changed = torch.cat((tokens[:, :cut], tokens[:, cut:].flip(1) + 1), dim=1)
+    base, other = (probe.outputs(here, tokens=one, uniform=True)[:, :, :cut] for one in (tokens, changed))
+    return _gap(other, base)
+
+
+def prefix(probe: Probe) -> float:
+    """An output does not depend on how many tokens follow."""
+    whole = probe.outputs(torch.arange(3 * SITE.train_length), uniform=True)
+    lengths = (_TOKENS, SITE.train_length + 5)
+    return max(_gap(probe.outputs(torch.arange(n), uniform=True), whole[:, :, :n]) for n in lengths)
+
+
+def streaming(probe: Probe) -> float:
+    """Tokens that arrive in chunks against a cache, from any offset, equal all at once."""
+    sizes, start = (*[1] * 5, 70, 1, 3, 1), 7
+    positions = torch.arange(start, start + sum(sizes))
+    cache, rows, encoding = Cache(sum(sizes)), [], probe.decoder
+    for tokens, where in zip(probe.tokens(sum(sizes)).split(sizes, 1), positions.split(sizes), strict=True):
+        x = encoding.embed(tokens, where)
+        at = At(x, where, where, uniform=True)
+        rows.append(attend(encoding, probe.oracle, probe.projected(x, tokens), at, Mask(True), cache))
+    return _gap(torch.cat(rows, dim=2), probe.outputs(positions, uniform=True))
+
+
+def heads(probe: Probe) -> float:
+    """A head's output sees queries and keys of its own group alone."""
+    x = probe.tokens(_TOKENS)
+    at = At(x, torch.arange(_TOKENS), torch.arange(_TOKENS), uniform=True)
+    qkv = probe.projected(x, x)
+    others = [torch.cat((one[:, : one.shape[1] // 2], one[:, one.shape[1] // 2 :] + 1), dim=1) for one in qkv]
+    base, changed = (
+        attend(probe.decoder, probe.oracle, (one[0], one[1], one[2]), at, Mask(True)) for one in (qkv, others)
+    )
+    return _gap(changed[:, : H // 2], base[:, : H // 2])
+
+
+def batch(probe: Probe) -> float:
+    """A sequence's output does not see the other sequences of its batch."""
+    here = torch.arange(_TOKENS)
+    both = probe.outputs(here, uniform=True)
+    return _gap(probe.outputs(here, uniform=True, tokens=probe.tokens(_TOKENS)[1:]), both[1:])
+
+
+def dtype(probe: Probe) -> float | None:
+    """Share of places up to 131072 at which half precision takes two positions for one."""
+    try:
+        exact = probe.far()
+    except Unsupported:
+        return None
+    lost = []
+    for half in (torch.bfloat16, torch.float16):
+        cast = copy.deepcopy(exact).to(half)
+        for place in _FAR:
+            moved = _one_key_moved(probe, exact, place, torch.float64)
+            seen = moved > 1e-2
+            lost.append(seen and not _one_key_moved(probe, cast, place, half) > moved / 2)
+    return sum(lost) / len(lost)
+
+
+def lift(probe: Probe) -> float | None:
+    """The channels of a lift give the tile up to a constant in each row."""
+    value, _ = probe.bias_value(torch.arange(_TOKENS))
+    members = value.members if isinstance(value, Sum) else (value,)
+    gaps = []
+    for one in members:
+        if isinstance(one, LowRank):
+            u, v = one.lift()
+            gap = LowRank(u, v).tile() - one.tile()
+            gaps.append(_residual(gap - gap.mean(dim=-1, keepdim=True), one.tile()))
+    return max(gaps) if gaps else None
+
+
+# What holds only where an encoding says so in `laws`, and what holds unless it says so in `breaks`.
+DECLARED: tuple[Callable[[Probe], float | None], ...] = (
+    relative, identity, inverse, homomorphism, isometric, unipotent, path, reflection,
+)  # fmt: skip
+UNIVERSAL: tuple[Callable[[Probe], float | None], ...] = (causality, prefix, streaming, heads, batch, dtype, lift)
+
+
+def turned(probe: Probe) -> bool:
+    """Whether it turns queries or keys at all."""
+    return _moves(*probe.turns(0, _TOKENS)[:2])
+
+
+def _normal(name: str, *shape: int) -> Tensor:
+    return torch.randn(shape, generator=named_generator(0, name), dtype=torch.float64)
+
+
+def _moves(*turns: Tensor) -> bool:
+    return any((g - torch.eye(D)).abs().max().item() > 1e-12 for g in turns)
+
+
+def _worst(probe: Probe, residual: Callable[[Tensor], Tensor]) -> float | None:
+    """The largest entry over queries and keys; None where nothing is turned."""
+    q, k, _ = probe.turns(0, 2 * _PLACES + 1)
+    return max(residual(g).abs().max().item() for g in (q, k)) if _moves(q, k) else None
+
+
+def _gap(given: Tensor, exact: Tensor) -> float:
+    return _residual(given - exact, exact)
+
+
+def _past_gap(given: Tensor | None, exact: Tensor) -> float:
+    assert given is not None
+    future = torch.ones(exact.shape[-2:]).triu(1).bool()
+    return _residual((given - exact).masked_fill(future, 0.0), exact.masked_fill(future, 0.0))
+
+
+def _residual(difference: Tensor, scale: Tensor) -> float:
+    """Largest entry over the largest finite one of the scale; what is no number on both sides is passed over."""
+    finite = scale[scale.isfinite()].abs()
+    largest = difference.nan_to_num(nan=0.0, posinf=_HUGE, neginf=-_HUGE).abs().max().item()
+    return min(largest / (finite.max().item() or 1.0), _HUGE)
+
+
+def _one_key_moved(probe: Probe, encoding: Encoding, place: int, dtype: torch.dtype) -> float:
+    """How much an output changes when the last but one of ten keys moves by one token."""
+    tokens = probe.tokens(10).to(dtype)
+    keys = torch.arange(place - 9, place + 1)
+    ends = []
+    for where in (place - 1, place):
+        at = keys.clone()
+        at[-2] = where
+        ends.append(probe.outputs(at, encoding=encoding, tokens=tokens, rows=slice(-1, None), causal=False).double())
+    return (ends[0] - ends[1]).abs().max().item()
