@@ -13,7 +13,7 @@ from grape_bench.verification import Verification
 # The article's own map: its six rows come first. Its GRAPE is a rotation with a learned table.
 ARTICLE = ("sinusoidal", "learned", "t5", "alibi", "rope", "rope + clamp")
 
-_MEANING = {
+MEANING = {
     "relative": "scores see differences of positions alone",
     "identity": "G(0) = 1",
     "inverse": "G(-n) G(n) = 1",
@@ -148,5 +148,5 @@ def _sources(found: dict[str, Verification]) -> Table:
 
 
 def _meanings() -> Table:
-    entries = tuple((Entry(law), Entry(text)) for law, text in _MEANING.items())
+    entries = tuple((Entry(law), Entry(text)) for law, text in MEANING.items())
     return Table("meaning-table", "What the laws say", ("law", "meaning"), entries, prose=True)

@@ -117,10 +117,12 @@ def _measure(suites: "list[Suite]", options: "RunOptions", reports: Path) -> int
         )
         print(f"{suite.name}: {counts}")
         _write(suite, options.results, reports)
+        if outcome.unexpected:
+            print(f"{suite.name}: skipped, and not expected by the suite: {'; '.join(outcome.unexpected)}")
         if outcome.stopped:
             print(f"{suite.name}: stopped early; run the same command again to go on", file=sys.stderr)
             return STOPPED
-        code = FAILED if outcome.failed else code
+        code = FAILED if outcome.failed or outcome.unexpected else code
     return code
 
 

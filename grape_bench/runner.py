@@ -18,6 +18,7 @@ from grape_bench.registry import Registry
 from grape_bench.schedule import earlier_failures, estimate, pending, words
 from grape_bench.store import Store
 from grape_bench.suite import Suite, expand, group, narrow
+from grape_bench.suite_filter import passes
 from grape_bench.tuning import TUNING_SEED, missing
 from grape_bench.worker import Protocol, measure
 
@@ -49,6 +50,7 @@ class Outcome:
 
     Args:
         known: cells that had their records before; failed: of this run, and of earlier ones that were not tried again.
+        unexpected: what was skipped in this run beside the skips that the suite expects, if it lists any.
         stopped: interrupted, to be continued by the same command.
     """
 
@@ -56,6 +58,7 @@ class Outcome:
     known: int = 0
     skipped: int = 0
     failed: int = 0
+    unexpected: tuple[str, ...] = ()
     stopped: bool = False
 
 
@@ -87,7 +90,7 @@ def run(suite: Suite, options: RunOptions) -> Outcome:
                 loop.records += [] if options.fresh else records
                 stopped = loop.run(todo)
             ok, skipped, failed = (len(loop.cells[status]) for status in ("ok", "skipped", "failed"))
-            return Outcome(ok, known, skipped, failed + failures, stopped)
+            return Outcome(ok, known, skipped, failed + failures, _unexpected(suite, todo, loop), stopped)
     finally:
         executor.close()
 
@@ -109,6 +112,14 @@ def plan(suite: Suite, options: RunOptions) -> str:
     took, unknown = estimate(todo, [line for line in lines if isinstance(line, Record)], _slots(environment))
     rows.append(f"  estimate: {words(took)}" + (f", and {unknown} blocks like none on record" if unknown else ""))
     return "\n".join(rows)
+
+
+def _unexpected(suite: Suite, blocks: Iterable[Block], loop: Loop) -> tuple[str, ...]:
+    if not suite.skips:
+        return ()
+    skipped = {cell.id: cell for block in blocks for cell in block.cells if cell.id in loop.cells["skipped"]}
+    surprises = [one for one in skipped.values() if not any(passes(one, skip.only) for skip in suite.skips)]
+    return tuple(dict.fromkeys(f"{one.encoding}: {one.metric}" for one in surprises))
 
 
 def run_cell(suite: Suite, options: RunOptions, cell_id: str) -> str:

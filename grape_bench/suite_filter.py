@@ -36,6 +36,15 @@ def narrow(blocks: Sequence[Block], only: Sequence[str]) -> list[Block]:
     return found
 
 
+def passes(cell: CostCell | AccuracyCell, only: Iterable[str]) -> bool:
+    """Whether a cell passes all filters.
+
+    Raises:
+        UserError: an unknown key, or a value that is none.
+    """
+    return all(_text(cell, key) in values for key, values in _wanted(only).items())
+
+
 def _wanted(only: Iterable[str]) -> dict[str, set[str]]:
     wanted: dict[str, set[str]] = {}
     for text in only:
@@ -52,6 +61,8 @@ def _spelling(key: str, value: str) -> str:
     """One spelling for each value: canonical expressions, plain numbers, and the metric that is really measured."""
     if key in ("encoding", "task"):
         return str(Expression.parse(value, Registry(f"{key}s")))
+    if key == "backend":
+        return value  # a class of the user's has capitals
     if key == "metric":
         return str(Registry("metrics")[value].facts.get("derived_from") or value)
     try:
