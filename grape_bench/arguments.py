@@ -5,7 +5,10 @@ from pathlib import Path
 
 from grape_bench import __version__
 
-COMMANDS = ("run", "check", "list", "verify", "report", "records", "compare", "claims", "history", "schema")
+COMMANDS = (
+    "run", "check", "list", "verify", "report", "records", "compare", "claims", "bundle", "validate", "history",
+    "schema",
+)  # fmt: skip
 LISTS = ("encodings", "tasks", "backends", "metrics", "suites", "executors", "renderers")
 _EXIT = "exit codes: 0 done, 1 some cells failed, 2 wrong input, 3 a regression, 75 stopped, run again to go on"
 
@@ -45,6 +48,12 @@ def make_parser() -> argparse.ArgumentParser:
     claims = _command(made, "claims", "say of each claim of suites whether their records support or refute it")
     claims.add_argument("suites", nargs="+", metavar="SUITE", help="a suite's file or name")
     _results(claims)
+    bundle = _command(made, "bundle", "zip the records of a suite with its report, for others to check")
+    bundle.add_argument("suite", metavar="SUITE", help="a suite's file or name")
+    bundle.add_argument("--output", type=Path, metavar="ZIP", help="where it goes; SUITE.zip if left out")
+    _results(bundle)
+    validate = _command(made, "validate", "recompute every number of bundles, and say why one is refused (exit 1)")
+    validate.add_argument("bundles", nargs="+", type=Path, metavar="BUNDLE", help="a zip that `bundle` wrote")
     _history(_command(made, "history", "follow records from commit to commit, in asv's pages and in our own words"))
     _command(made, "schema", "print the JSON schema of a suite's file, for editors")
     return parser

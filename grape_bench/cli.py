@@ -172,12 +172,35 @@ def _verify(arguments: argparse.Namespace) -> int:
 
     environment, store = observe("cpu"), Store(arguments.results)
     _execute()
-    asked = arguments.expressions or [origin.name for origin in named()] or verify.configurations()
+    asked = arguments.expressions or verify.configurations([origin.name for origin in named()])
     found = [verify.verify(text, environment) for text in asked]
     print(verify.table(found), verify.summary(found), sep="\n")
     store.keep(found)
     print(*save(catalogue.report(store.verifications()), arguments.reports), sep="\n")
     return FAILED if any(one.disagreements for one in found) else DONE
+
+
+def _bundle(arguments: argparse.Namespace) -> int:
+    from grape_bench.bundle import bundle
+    from grape_bench.store import Store
+    from grape_bench.suite_files import by_name
+
+    path = Path(by_name(arguments.suite))
+    target = arguments.output or Path(f"{path.stem}.zip")
+    made = bundle(path, Store(arguments.results), target)
+    print(f"{target}: {made.division} division", *(f"  {change}" for change in made.changes), sep="\n")
+    return DONE
+
+
+def _validate(arguments: argparse.Namespace) -> int:
+    from grape_bench.validate import validate
+
+    refused = False
+    for path in arguments.bundles:
+        reasons = validate(path)
+        print(f"{path}: {'refused' if reasons else 'accepted'}", *(f"  {one}" for one in reasons), sep="\n")
+        refused = refused or bool(reasons)
+    return FAILED if refused else DONE
 
 
 def _report(arguments: argparse.Namespace) -> int:
@@ -289,5 +312,9 @@ def _schema(arguments: argparse.Namespace) -> int:
 
 
 _COMMANDS = dict(
-    zip(COMMANDS, (_run, _check, _list, _verify, _report, _records, _compare, _claims, _history, _schema), strict=True)
+    zip(
+        COMMANDS,
+        (_run, _check, _list, _verify, _report, _records, _compare, _claims, _bundle, _validate, _history, _schema),
+        strict=True,
+    )
 )

@@ -21,7 +21,7 @@ class Part:
     """
 
     name: str
-    version: int
+    version: str
     options: tuple[tuple[str, Any], ...] = ()
     inner: "Expression | None" = None
 

@@ -6,7 +6,7 @@ from tabulate import tabulate
 
 from grape_bench.errors import UserError
 from grape_bench.expression import canonical
-from grape_bench.registry import Option, Plugin, Registry
+from grape_bench.registry import Option, Registry
 from grape_bench.suite import expand, group
 from grape_bench.suite_files import all_files, load_all
 
@@ -19,9 +19,9 @@ _WIDEST = 60  # characters of a summary's line
 
 
 def plugin_table(kind: str) -> str:
-    """A row for each plug-in of a folder. Runs none of them."""
-    facts = _FACTS.get(kind, ())
-    rows = [_row(plugin, facts) for plugin in Registry(kind).values()]
+    """A row for each plug-in of a kind, with what is wrong in one from outside. Runs none of them."""
+    facts, registry = _FACTS.get(kind, ()), Registry(kind)
+    rows = [_row(name, registry, facts) for name in registry]
     optional = any(row[1] for row in rows)
     headers = ["name", *(["options"] if optional else []), *(one.replace("_", " ") for one in facts), "what it is"]
     body = [row if optional else [row[0], *row[2:]] for row in rows]
@@ -41,10 +41,14 @@ def suite_table() -> str:
     return tabulate(rows, ["suite", "title", "cells", "blocks"])
 
 
-def _row(plugin: Plugin, facts: tuple[str, ...]) -> list[str]:
-    options = [_option(one) for one in plugin.options.values()]
+def _row(name: str, registry: Registry, facts: tuple[str, ...]) -> list[str]:
+    try:
+        plugin = registry[name]
+    except UserError as error:
+        return [name, "", *("" for _ in facts), str(error)]
     inner = ["expression"] if plugin.wraps else []
-    return [plugin.name, ", ".join(inner + options), *(_shown(plugin.facts.get(one)) for one in facts), plugin.summary]
+    options = ", ".join([*inner, *map(_option, plugin.options.values())])
+    return [name, options, *(_shown(plugin.facts.get(one)) for one in facts), plugin.summary]
 
 
 def _option(option: Option) -> str:

@@ -1,30 +1,20 @@
 """A folder is a registry: a file's name is its plug-in's name, and its options are read without running it."""
 
 import ast
-import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from grape_bench import source
 from grape_bench.errors import UserError, allowed
+from grape_bench.origin import OPEN, Origin, digest, installed, named
+from grape_bench.source import Classes, Option
+
+__all__ = ["KINDS", "Option", "Plugin", "Registry"]
 
 KINDS = ("encodings", "tasks", "backends", "metrics", "executors", "renderers")
-_TYPES = {"float": (int, float), "int": (int,), "str": (str,), "bool": (bool,), "None": (type(None),)}
-
-
-@dataclass(frozen=True)
-class Option:
-    """One keyword-only argument of a plug-in's constructor, as its source states it."""
-
-    name: str
-    annotation: str
-    default: Any = None
-    required: bool = False
-
-    def accepts(self, value: Any) -> bool:
-        """Whether a literal fits the annotation; an annotation that is not understood accepts all."""
-        return _fits(ast.parse(self.annotation, mode="eval").body, value)
 
 
 @dataclass(frozen=True)
@@ -32,8 +22,10 @@ class Plugin:
     """What is known of a plug-in before any of its code runs.
 
     Args:
+        summary, source: the first paragraph of its docstring, and the one that says where the idea is from.
         facts: class attributes with literal values, those of the folder's contract included.
         wraps: its first argument after the site is another encoding.
+        origin: where it is written; digest: of that text, for a plug-in from outside.
     """
 
     kind: str
@@ -42,142 +34,131 @@ class Plugin:
     options: Mapping[str, Option]
     facts: Mapping[str, Any]
     wraps: bool = False
+    origin: Origin | None = None
+    digest: str = ""
+    source: str = ""
 
     @property
-    def version(self) -> int:
-        return int(self.facts.get("version", 1))
+    def version(self) -> str:
+        """The number that its source declares, which nobody outside owes us: there it comes with the text's digest."""
+        number = str(self.facts.get("version", 1))
+        return f"{number}+{self.digest}" if self.digest else number
 
     def load(self) -> Any:
-        """Import the file and return its `PLUGIN`."""
-        return importlib.import_module(f"grape_bench.{self.kind}.{self.name}").PLUGIN
+        """Import the file and return its class.
+
+        Raises:
+            UserError: it is from outside, and fails.
+        """
+        assert self.origin is not None
+        return self.origin.load()
 
 
 class Registry(Mapping[str, Plugin]):
-    """The plug-ins of one folder by name.
+    """The plug-ins of one kind by name: those of our folder, named on the command line, or of installed packages.
 
     Args:
         kind: one of `KINDS`.
 
     Raises:
-        UserError: on `registry[name]` for a name that is no plug-in; it names the nearest one.
+        UserError: two plug-ins have one name; or on `registry[name]`, there is no such plug-in, and the message names
+            the nearest one, or its source breaks the contract.
     """
 
     def __init__(self, kind: str):
         self.kind = kind
-        folder = Path(__file__).parent / kind
-        self._files = {path.stem: path for path in sorted(folder.glob("*.py")) if not path.stem.startswith("_")}
-        self._contract = _classes(_tree(folder / "__init__.py"))
+        self._folder = Path(__file__).parent / kind
+        self._contract = source.classes(source.tree((self._folder / "__init__.py").read_bytes(), str(self._folder)))
+        paths = [path for path in sorted(self._folder.glob("*.py")) if not path.stem.startswith("_")]
+        ours = [Origin(kind, path.stem, str(path), f"grape_bench.{kind}.{path.stem}") for path in paths]
+        extra = [origin for origin in named() if origin.kind == kind]
+        self.named = tuple(origin.name for origin in extra)  # on the command line
+        self._origins = _by_name([*ours, *extra])
         self._plugins: dict[str, Plugin] = {}  # those that were asked for
 
+    @cached_property
+    def _all(self) -> dict[str, Origin]:
+        # Looked up last: reading what is installed takes longer than all else here.
+        return _by_name([*self._origins.values(), *installed(self.kind)])
+
     def __getitem__(self, name: str) -> Plugin:
-        if name not in self._files:
-            raise UserError(f"there is no {self.kind.rstrip('s')} named {name!r}.{allowed(name, self._files)}")
+        if name not in self:
+            raise UserError(f"there is no {self.kind.rstrip('s')} named {name!r}.{allowed(name, self._all)}")
         if name not in self._plugins:
-            self._plugins[name] = _read(self.kind, self._files[name], self._contract)
+            self._plugins[name] = self._read(self._origins.get(name) or self._all[name])
         return self._plugins[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._files
+        return name in self._origins or name in self._all
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._files)
+        return iter(self._all)
 
     def __len__(self) -> int:
-        return len(self._files)
+        return len(self._all)
+
+    def _read(self, origin: Origin) -> Plugin:
+        text, place = origin.source(), origin.place
+        tree = source.tree(text, place)
+        known = source.scope(tree, self._contract, self._folder)
+        target = source.target(tree) if origin.by_convention else origin.target
+        if target not in known:
+            raise UserError(_missing(origin, source.classes(tree)))
+        lineage = list(source.lineage(target, known))
+        init = source.constructor(lineage)
+        if not origin.ours:
+            self._check(lineage, init, place)
+        return Plugin(
+            kind=self.kind,
+            name=origin.name,
+            summary=source.paragraph(lineage[0]),
+            options=source.options(init, place) if init else {},
+            facts=source.facts(lineage),
+            wraps=bool(init and any(arg.arg == "inner" for arg in init.args.args)),
+            origin=origin,
+            digest="" if origin.ours else digest(text),
+            source=source.paragraph(lineage[0], "Source: "),
+        )
+
+    def _check(self, lineage: list[ast.ClassDef], init: ast.FunctionDef | None, place: str) -> None:
+        """Refuse a class from outside that could not be made as ours are."""
+        base, first = OPEN[self.kind], lineage[0]
+        if self._contract[base] not in lineage:
+            raise UserError(
+                f"{place}:{first.lineno}: {first.name} is no {base}; write `class {first.name}({base})` after "
+                f"`from grape_bench.{self.kind} import {base}`"
+            )
+        if not _makes(self.kind, init):
+            usual = {"encodings": "self, site, *, option: type = default", "backends": "self"}[self.kind]
+            line = init.lineno if init else first.lineno
+            raise UserError(f"{place}:{line}: the constructor of {first.name} must be `__init__({usual})`")
 
 
-def _tree(path: Path) -> ast.Module:
-    try:
-        return ast.parse(path.read_text(encoding="utf-8"))
-    except SyntaxError as error:
-        raise UserError(f"{path}:{error.lineno}: this plug-in is not Python: {error.msg}") from None
+def _by_name(origins: Iterable[Origin]) -> dict[str, Origin]:
+    found: dict[str, Origin] = {}
+    for origin in origins:
+        if origin.name in found:
+            raise UserError(
+                f"{origin.place}: there is a plug-in named {origin.name!r} among the {origin.kind} already, "
+                f"in {found[origin.name].place}; give this one another name"
+            )
+        found[origin.name] = origin
+    return found
 
 
-def _classes(tree: ast.Module) -> dict[str, ast.ClassDef]:
-    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+def _missing(origin: Origin, known: Classes) -> str:
+    if origin.by_convention:
+        return f"{origin.place}: its last line must be `PLUGIN = Class`, naming a class of the file"
+    return f"{origin.place}: it has no class {origin.target!r}.{allowed(origin.target, known) if known else ''}"
 
 
-def _read(kind: str, path: Path, contract: dict[str, ast.ClassDef]) -> Plugin:
-    tree = _tree(path)
-    known = contract | _classes(tree)
-    target = _plugin(tree)
-    if target not in known:
-        raise UserError(f"{path}: its last line must be `PLUGIN = Class`, naming a class of the file")
-    lineage = list(_lineage(target, known))
-    facts: dict[str, Any] = {}
-    for node in reversed(lineage):
-        facts |= _facts(node)
-    functions = (item for node in lineage for item in node.body if isinstance(item, ast.FunctionDef))
-    init = next((function for function in functions if function.name == "__init__"), None)
-    doc = ast.get_docstring(known[target]) or ""
-    return Plugin(
-        kind=kind,
-        name=path.stem,
-        summary=doc.split("\n\n")[0].replace("\n", " "),
-        options=_options(init, path) if init else {},
-        facts=facts,
-        wraps=bool(init and any(arg.arg == "inner" for arg in init.args.args)),
-    )
-
-
-def _plugin(tree: ast.Module) -> str:
-    values = [node.value for node in tree.body if isinstance(node, ast.Assign) and _name(node.targets[0]) == "PLUGIN"]
-    return _name(values[-1]) if values else ""
-
-
-def _lineage(name: str, known: dict[str, ast.ClassDef]) -> Iterator[ast.ClassDef]:
-    if name in known:
-        yield known[name]
-        for base in known[name].bases:
-            yield from _lineage(_name(base), known)
-
-
-def _name(node: ast.expr) -> str:
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _facts(node: ast.ClassDef) -> dict[str, Any]:
-    facts = {}
-    for item in node.body:
-        target = item.targets[0] if isinstance(item, ast.Assign) else getattr(item, "target", None)
-        value = getattr(item, "value", None)
-        if isinstance(target, ast.Name) and value is not None:
-            try:
-                facts[target.id] = ast.literal_eval(value)
-            except (ValueError, TypeError):  # a computed attribute is no declared fact
-                continue
-    return facts
-
-
-def _options(init: ast.FunctionDef, path: Path) -> dict[str, Option]:
-    options = {}
-    for arg, default in zip(init.args.kwonlyargs, init.args.kw_defaults, strict=True):
-        annotation = ast.unparse(arg.annotation) if arg.annotation else "object"
-        try:
-            value = ast.literal_eval(default) if default else None
-        except (ValueError, TypeError):
-            raise UserError(f"{path}:{arg.lineno}: the default of {arg.arg!r} must be a literal") from None
-        options[arg.arg] = Option(arg.arg, annotation, value, required=default is None)
-    return options
-
-
-def _fits(annotation: ast.expr, value: Any) -> bool:
-    match annotation:
-        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
-            return _fits(left, value) or _fits(right, value)
-        case ast.Constant(value=None):
-            return value is None
-        case ast.Name(id=name) if name in _TYPES:
-            return isinstance(value, _TYPES[name]) and (name == "bool" or not isinstance(value, bool))
-        case ast.Subscript(value=ast.Name(id="Literal"), slice=choices):
-            nodes = choices.elts if isinstance(choices, ast.Tuple) else [choices]
-            return any(type(one) is type(value) and one == value for one in map(ast.literal_eval, nodes))
-        case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=[item, ast.Constant(value=end)])) if (
-            end is ...
-        ):
-            return isinstance(value, tuple | list) and all(_fits(item, one) for one in value)
-        case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=items)):
-            fits = isinstance(value, tuple | list) and len(value) == len(items)
-            return fits and all(map(_fits, items, value))
-        case _:
-            return True
+def _makes(kind: str, init: ast.FunctionDef | None) -> bool:
+    """Whether a constructor takes what it is called with, and states each option by its name."""
+    if init is None:
+        return kind == "backends"  # torch's own, of every encoding, takes no site
+    names = [arg.arg for arg in (*init.args.posonlyargs, *init.args.args)]
+    if init.args.vararg or init.args.kwarg:
+        return False
+    if kind == "backends":
+        return len(names) == 1 and all(init.args.kw_defaults)
+    return len(names) == 2 or (len(names) == 3 and names[2] == "inner")

@@ -125,11 +125,11 @@ def _read(path: Path, form: TypeAdapter[Line]) -> Iterator[Line]:
                 yield form.validate_json(line)
             except ValidationError as error:
                 raise UserError(
-                    f"{path}:{number}: no record of this version of grape-bench: {_reason(error)}"
+                    f"{path}:{number}: no record of this version of grape-bench: {reason(error)}"
                 ) from None
 
 
-def _reason(error: ValidationError) -> str:
+def reason(error: ValidationError) -> str:
     first = json.loads(error.json())[0]
     place = ".".join(str(one) for one in first["loc"])
     return f"{place}: {first['msg']}" if place else str(first["msg"])

@@ -11,8 +11,9 @@ from grape_bench.expression import Expression
 from grape_bench.registry import Registry
 from grape_bench.suite_check import check
 from grape_bench.suite_filter import narrow
-from grape_bench.suite_format import AccuracyGrid, CostGrid, Plugins, Suite, schema
+from grape_bench.suite_format import AccuracyGrid, CostGrid, Suite, schema
 from grape_bench.suite_text import read_text, suite_name
+from grape_bench.suite_values import Plugins
 from grape_bench.suite_yaml import parse_text
 
 __all__ = ["MODEL_VERSION", "RECIPE_VERSION", "Suite", "expand", "group", "load", "narrow", "parse", "schema"]
@@ -41,10 +42,27 @@ def parse(text: str, source: str) -> Suite:
         UserError: one line for each thing that is wrong.
     """
     checked = check(parse_text(text, source))
-    suite = Suite.model_construct(name=suite_name(Path(source)), **dict(checked))
+    suite = _extended(Suite.model_construct(name=suite_name(Path(source)), **dict(checked)), source)
     if (cells := most(suite)) > MOST_CELLS:
         raise UserError(f"{source}: its axes multiply to {cells:,} cells; a suite has at most {MOST_CELLS:,}")
     return suite
+
+
+def _extended(suite: Suite, source: str) -> Suite:
+    """With what the command line named: encodings the suite does not speak of, backends for its cost grids."""
+    encodings, backends = Registry("encodings"), Registry("backends")
+    if not encodings.named and not backends.named:
+        return suite
+    versions = [one for text in suite.encodings for one in Expression.parse(text, encodings).versions()]
+    spoken = {version.partition("@")[0] for version in versions}
+    new = tuple(str(Expression.parse(name, encodings)) for name in encodings.named if name not in spoken)
+    if new and all([*(grid.encodings for grid in suite.cost), *(grid.encodings for grid in suite.accuracy)]):
+        raise UserError(f"{source}: no place for {new[0]}: every entry has a list of encodings of its own")
+    if backends.named and not suite.cost:
+        raise UserError(f"{source}: no place for {backends.named[0]}: a backend joins the entries of 'cost'")
+    both = [tuple(dict.fromkeys((*grid.backends, *backends.named))) for grid in suite.cost]
+    cost = tuple(grid.model_copy(update={"backends": one}) for grid, one in zip(suite.cost, both, strict=True))
+    return suite.model_copy(update={"encodings": (*suite.encodings, *new), "cost": cost})
 
 
 def most(suite: Suite) -> int:

@@ -18,10 +18,11 @@ from grape_bench.verification import Finding, Verification
 _RANK_TOKENS = 96
 
 
-def configurations() -> list[str]:
-    """Every encoding with its defaults and with its variants, and the article's composition."""
-    texts = (text for plugin in Registry("encodings").values() for text in _texts(plugin))
-    return [*texts, ARTICLE[-1]]
+def configurations(names: Iterable[str] = ()) -> list[str]:
+    """Encodings with their defaults and with their variants: those that are named, or all and the article's sum."""
+    registry, asked = Registry("encodings"), list(names)
+    texts = [text for name in asked or registry for text in _texts(registry[name])]
+    return texts if asked else [*texts, ARTICLE[-1]]
 
 
 def verify(text: str, environment: Environment) -> Verification:

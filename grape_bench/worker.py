@@ -5,14 +5,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
 from grape_bench import gate, memory, timing
+from grape_bench.backends import noting
 from grape_bench.cell import AccuracyCell, Block, CostCell
 from grape_bench.environment import Environment, observe, resolve
 from grape_bench.errors import Unsupported, UserError
 from grape_bench.metrics import Metric, Operation
+from grape_bench.origin import Origin, announce
 from grape_bench.record import AccuracyReading, Fault, MemoryReading, Role, Status, TimeReading
 from grape_bench.registry import Registry
 from grape_bench.training import Checkpoints, NanLossError, train_and_test
@@ -33,13 +36,23 @@ class Note:
 
 @dataclass(frozen=True)
 class Result:
-    """The end of one attempt at one cell."""
+    """The end of one attempt at one cell; its notes are what the backend said of how it computes."""
 
     cell: CostCell | AccuracyCell
     status: Status
     reading: Reading | None = None
     fault: Fault | None = None
     message: str | None = None
+    role: Role = "member"
+    notes: tuple[str, ...] = ()
+
+
+class _Sound(NamedTuple):
+    """A member that may be timed."""
+
+    cell: CostCell
+    operation: Operation
+    notes: tuple[str, ...]
     role: Role = "member"
 
 
@@ -64,6 +77,7 @@ class Protocol:
         device: `cpu`, `cuda` or `auto`.
         threads: of one operation; processes: in how many fresh processes a time block is measured.
         checkpoints: folder of trainings under way, None to keep none; lr: the rate that tuning chose.
+        plugins: those that the command line named.
     """
 
     effort: str = "quick"
@@ -72,10 +86,12 @@ class Protocol:
     processes: int = 1
     checkpoints: str | None = None
     lr: float | None = None
+    plugins: tuple[Origin, ...] = ()
 
 
 def measure(block: Block, protocol: Protocol, tell: Tell) -> Finished:
     """Measure every member of a block. A member that fails is recorded and the rest goes on."""
+    announce(protocol.plugins)  # a worker need not inherit them: its server may be older, or far away
     prepare_process(protocol.threads if block.exclusive else 1)
     start = timing.seconds()
     environment = observe(protocol.device, protocol.threads)
@@ -115,7 +131,8 @@ def _compile(cell: CostCell | AccuracyCell, protocol: Protocol, device: str, tel
     """The first call less a later one, by the wall clock: what compiling took."""
     assert isinstance(cell, CostCell)
     tell(Note(cell.id, "compile"))
-    gate.check(cell, device)
+    with noting():
+        gate.check(cell, device)
     torch._inductor.config.force_disable_caches = True
     operation, watch = _metric(cell).prepare(cell, device), timing.stopwatch("cpu", threads=2)
     first, later = (watch.lap(operation, 1)[1] for _ in range(2))
@@ -132,26 +149,25 @@ _ALONE: dict[str, Callable[[CostCell | AccuracyCell, Protocol, str, Tell], Readi
 def _time(block: Block, protocol: Protocol, device: str, tell: Tell) -> list[Result]:
     """Preflight each member alone, then time the sound ones in interleaved rounds, with the baseline once more."""
     memory.keep_freed_memory()
-    sound, refused = list[tuple[CostCell, Role, Operation]](), list[Result]()
+    sound, refused = list[_Sound](), list[Result]()
     for cell in block.cells:
         assert isinstance(cell, CostCell)
         try:
-            sound.append((cell, "member", _preflight(cell, protocol, device, tell)))
+            with noting() as notes:
+                sound.append(_Sound(cell, _preflight(cell, protocol, device, tell), tuple(notes)))
         except Exception as error:  # the runner's own rule: one failure stops one cell, and is recorded
             refused.append(_refusal(cell, error))
     base = block.cells[block.baseline] if block.baseline is not None else None
-    if isinstance(base, CostCell) and any(cell == base for cell, _, _ in sound):
-        sound.append((base, "control", _metric(base).prepare(base, device)))
+    twins = [one for one in sound if one.cell == base]
+    sound += [one._replace(operation=_metric(one.cell).prepare(one.cell, device), role="control") for one in twins]
     return refused + (_rounds(sound, block, protocol, device, tell) if sound else [])
 
 
-def _rounds(
-    sound: list[tuple[CostCell, Role, Operation]], block: Block, protocol: Protocol, device: str, tell: Tell
-) -> list[Result]:
+def _rounds(sound: list[_Sound], block: Block, protocol: Protocol, device: str, tell: Tell) -> list[Result]:
     watch = timing.stopwatch(device, protocol.threads)
-    names = [cell.id for cell, _, _ in sound] + [""]  # the last one is the sentinel, which is no cell
+    names = [one.cell.id for one in sound] + [""]  # the last one is the sentinel, which is no cell
     *readings, sentinel = timing.interleave(
-        [operation for _, _, operation in sound] + [_sentinel(device)],
+        [one.operation for one in sound] + [_sentinel(device)],
         watch,
         timing.EFFORTS[protocol.effort],
         seed=int(block.id[:8], 16),
@@ -159,8 +175,8 @@ def _rounds(
     )
     more = {"sentinel_ms": sentinel.samples_ms, "overhead_ms": timing.overhead_ms(watch), "threads": protocol.threads}
     return [
-        Result(cell, "ok", reading.model_copy(update=more), role=role)
-        for (cell, role, _), reading in zip(sound, readings, strict=True)
+        Result(one.cell, "ok", reading.model_copy(update=more), role=one.role, notes=one.notes)
+        for one, reading in zip(sound, readings, strict=True)
     ]
 
 
@@ -175,8 +191,9 @@ def _preflight(cell: CostCell, protocol: Protocol, device: str, tell: Tell) -> O
     if protocol.threads > 1 and device == "cpu":
         timing.require_quiet(protocol.threads)
     metric = _metric(cell)
-    gate.check(cell, device, decodes=metric.decodes)
-    operation = metric.prepare(cell, device)
+    with noting():  # the gate takes gradients and fills caches, and what it is computed by is not what is measured
+        gate.check(cell, device, decodes=metric.decodes, backward=metric.backward)
+        operation = metric.prepare(cell, device)
     operation()
     return operation
 
@@ -189,7 +206,9 @@ def _metric(cell: CostCell) -> Metric:
 def _attempt(cell: CostCell | AccuracyCell, action: Callable[[], Reading]) -> Result:
     """Run one action on a cell; whatever goes wrong becomes its result."""
     try:
-        return Result(cell, "ok", action())
+        with noting() as notes:
+            reading = action()
+        return Result(cell, "ok", reading, notes=tuple(notes))
     except Exception as error:  # as above
         return _refusal(cell, error)
 

@@ -14,9 +14,11 @@ from grape_bench.arguments import LISTS
 from grape_bench.cell import CostCell
 from grape_bench.environment import Environment
 from grape_bench.errors import UserError
+from grape_bench.origin import VARIABLE
 from grape_bench.record import MemoryReading, Record
 from grape_bench.registry import Registry
 from grape_bench.store import Store
+from grape_bench.suite import Suite
 
 GOOD = "title: Good\nencodings: [none, rope]\ncost:\n  - {lengths: [8, 16], metrics: [forward_ms]}\n"
 BAD = GOOD.replace("rope", "roope")
@@ -28,6 +30,7 @@ PLACE = Environment(
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(VARIABLE, "")  # and as it was, after the test
     (tmp_path / "suites").mkdir()
     (tmp_path / "suites" / "good.yaml").write_text(GOOD)
     (tmp_path / "suites" / "bad.yaml").write_text(BAD)
@@ -116,7 +119,8 @@ def test_a_path_that_is_no_file_is_a_users_error(word: str, capsys: pytest.Captu
 def test_list_names_every_plugin(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = said(capsys, "list", kind)
     assert code == 0
-    assert {line.split()[0] for line in out.splitlines()[2:] if not line.startswith(" ")} == set(Registry(kind))
+    table = out.split("\n\n")[0]  # what follows is the map of encodings
+    assert {line.split()[0] for line in table.splitlines()[2:] if not line.startswith(" ")} == set(Registry(kind))
 
 
 def test_list_shows_options_with_their_defaults(capsys: pytest.CaptureFixture[str]) -> None:
@@ -213,6 +217,28 @@ def test_nothing_runs_where_one_suite_is_wrong(capsys: pytest.CaptureFixture[str
 
 def test_a_dry_run_prints_the_plan(capsys: pytest.CaptureFixture[str], runner: ModuleType) -> None:
     assert said(capsys, "run", "suites/good.yaml", "--dry-run") == (0, "would measure good\n", "")
+
+
+@pytest.mark.parametrize(("words", "executes"), [(["--dry-run"], False), (["--cell", "ab"], True), ([], True)])
+def test_a_file_that_was_named_runs_where_something_is_measured(
+    capsys: pytest.CaptureFixture[str], runner: ModuleType, folder: Path, words: list[str], executes: bool
+) -> None:
+    text = "from grape_bench.backends.sdpa import Sdpa\nopen('executed', 'w').close()\nclass Kernel(Sdpa): 0\n"
+    (folder / "kernel.py").write_text(f"{text}# {words}")  # one text runs once in a process
+    code, _, err = said(capsys, "suites/good.yaml", "--backend", "kernel.py:Kernel", *words)
+    assert (code, err) == (0, "runs the code of kernel.py, for its class Kernel\n" if executes else "")
+    assert (folder / "executed").exists() == executes
+
+
+def test_a_report_takes_what_was_named_and_runs_nothing(
+    capsys: pytest.CaptureFixture[str], runner: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_record("good")
+    (folder / "kernel.py").write_text("from grape_bench.backends import Backend\nclass Kernel(Backend): 1 / 0\n")
+    seen: list[Suite] = []
+    monkeypatch.setattr(sys.modules["grape_bench.report"], "write", lambda suite, *_: seen.append(suite) or [])
+    assert said(capsys, "report", "good", "--backend", "kernel.py:Kernel")[::2] == (0, "")
+    assert seen[0].cost[0].backends == ("sdpa", "Kernel")
 
 
 def test_one_cell_may_run_alone(capsys: pytest.CaptureFixture[str], runner: ModuleType) -> None:

@@ -3,7 +3,6 @@
 import ast
 import math
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 from grape_bench.errors import UserError
 from grape_bench.expression import Expression, canonical
+from grape_bench.origin import Origin
 from grape_bench.registry import Option, Plugin, Registry
 
 PLUGINS = {
@@ -40,7 +40,7 @@ class Shelf(Registry):
 
     def __init__(self) -> None:
         self.kind = "encodings"
-        self._plugins, self._files = PLUGINS, dict.fromkeys(PLUGINS, Path())
+        self._plugins, self._origins = PLUGINS, {name: Origin("encodings", name) for name in PLUGINS}
 
 
 def text(written: str) -> str:

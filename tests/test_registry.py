@@ -64,7 +64,33 @@ def test_options_and_facts_are_read_without_running_the_file(folder: Path) -> No
         "must": Option("must", "int", None, required=True),
     }
     assert plugin.facts == {"version": 7, "domain": "causal", "laws": ("relative",)}
-    assert (plugin.summary, plugin.version, plugin.wraps) == ("Turn each pair of channels.", 7, False)
+    assert (plugin.summary, plugin.version, plugin.wraps) == ("Turn each pair of channels.", "7", False)
+
+
+def test_what_is_computed_anew_is_no_fact_any_more(folder: Path) -> None:
+    (folder / "less.py").write_text("class Less(Base):\n    domain = choose()\n\n\nPLUGIN = Less\n")
+    assert Registry("encodings")["less"].facts == {"version": 1, "laws": ()}
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "from grape_bench.encodings.rope import Rope\nclass Mine(Rope):",
+        "from grape_bench.encodings.rope import Rope as Turning\nclass Mine(Turning):",
+        "from grape_bench.encodings.rope import Rope\nclass Between(Rope): 0\nclass Mine(Unknown, Between):",
+    ],
+)
+def test_a_file_inherits_from_those_beside_it_that_it_imports(folder: Path, head: str) -> None:
+    (folder / "mine.py").write_text(f"{head}\n    version = 8\n\n\nPLUGIN = Mine\n")
+    mine, rope = (Registry("encodings")[name] for name in ("mine", "rope"))
+    assert mine.options == rope.options
+    assert mine.facts == rope.facts | {"version": 8}
+
+
+def test_the_docstring_says_where_the_idea_is_from(folder: Path) -> None:
+    (folder / "told.py").write_text('class T:\n    """One.\n\n    Source: a\n    paper.\n    """\n\n\nPLUGIN = T\n')
+    assert Registry("encodings")["told"].source == "a paper."
+    assert Registry("encodings")["rope"].source == ""
 
 
 def test_a_plugin_that_takes_an_inner_one_wraps(folder: Path) -> None:
