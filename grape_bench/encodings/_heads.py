@@ -20,4 +20,4 @@ def rows_of(heads: int, sharing: Sharing) -> Tensor:
         return torch.arange(heads)
     if sharing == "shared":
         return torch.zeros(heads, dtype=torch.long)
-    return (torch.arange(heads) - heads // 2 + 1).clamp(min=0)
+    return (torch.arange(heads) - max(heads // 2, 1) + 1).clamp(min=0)

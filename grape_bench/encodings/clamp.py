@@ -1,10 +1,13 @@
 """Clamp: a learned bias for each distance, all far distances being one."""
 
+from typing import Literal
+
 import torch
 from torch import Tensor, nn
 
 from grape_bench.bias import Bias, Toeplitz
 from grape_bench.encodings import At, Encoding, Site
+from grape_bench.encodings._heads import rows_of
 from grape_bench.errors import Unsupported
 
 
@@ -16,6 +19,7 @@ class Clamp(Encoding):
     Args:
         site: its train_length is the default window.
         window: W, tokens.
+        heads: which heads share a row of the table.
 
     Raises:
         Unsupported: a window below 1.
@@ -26,18 +30,22 @@ class Clamp(Encoding):
     group = "translations"
     representation = "learned kernel, constant far away"
     laws = ("relative",)
+    variants = ("window=3", "heads='shared'")
     shared = True
     table_lr = True
 
-    def __init__(self, site: Site, *, window: int | None = None):
+    rows: Tensor
+
+    def __init__(self, site: Site, *, window: int | None = None, heads: Literal["own", "shared", "half"] = "own"):
         super().__init__()
         if window is not None and window < 1:
             raise Unsupported(f"clamp: the window must be at least 1 token, got {window}")
         self.window = site.train_length if window is None else window
-        self.table = nn.Parameter(torch.zeros(site.heads, 2 * self.window + 1))
+        self.register_buffer("rows", rows_of(site.heads, heads), persistent=False)
+        self.table = nn.Parameter(torch.zeros(int(self.rows.max()) + 1, 2 * self.window + 1))
 
     def bias(self, q: Tensor, features: Tensor | None, at: At) -> Bias:
-        table = self.table.to(torch.promote_types(q.dtype, torch.float32))
+        table = self.table[self.rows].to(torch.promote_types(q.dtype, torch.float32))
         return Toeplitz(self._values, [table], at.q_pos, at.k_pos, uniform=at.uniform)
 
     def _values(self, distance: Tensor, table: Tensor) -> Tensor:

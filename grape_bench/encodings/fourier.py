@@ -1,10 +1,13 @@
 """Fourier: a learned sum of waves of the distance, a continuous kernel."""
 
+from typing import Literal
+
 import torch
 from torch import Tensor, nn
 
 from grape_bench.bias import Bias, LowRank
 from grape_bench.encodings import At, Encoding, Site
+from grape_bench.encodings._heads import rows_of
 
 
 class Fourier(Encoding):
@@ -18,6 +21,7 @@ class Fourier(Encoding):
     Args:
         site: its train_length sets the longest period.
         periods: number M of waves.
+        heads: which heads share a row of amplitudes.
 
     Source: ours; the continuous kernel that the article on GRAPE asks for.
     """
@@ -25,22 +29,26 @@ class Fourier(Encoding):
     group = "translations"
     representation = "SO(2) blocks, as a bias"
     laws = ("relative",)
+    variants = ("periods=5", "heads='shared'")
     shared = True
     table_lr = True
 
-    def __init__(self, site: Site, *, periods: int = 16):
+    rows: Tensor
+
+    def __init__(self, site: Site, *, periods: int = 16, heads: Literal["own", "shared", "half"] = "own"):
         super().__init__()
         self.shortest, self.longest, self.periods = 4.0, 16.0 * site.train_length, periods
-        self.amplitude = nn.Parameter(torch.zeros(site.heads, 2, periods))  # of cosines, of sines
+        self.register_buffer("rows", rows_of(site.heads, heads), persistent=False)
+        self.amplitude = nn.Parameter(torch.zeros(int(self.rows.max()) + 1, 2, periods))  # of cosines, of sines
 
     def bias(self, q: Tensor, features: Tensor | None, at: At) -> Bias:
         wide = torch.promote_types(q.dtype, torch.float32)
         step = torch.linspace(0, 1, self.periods, device=q.device, dtype=wide)
         w = 2 * torch.pi / (self.shortest * (self.longest / self.shortest) ** step)
         i, j = (position * w for position in at.centred(wide))  # (1 or B, 1, T, M), (1 or B, 1, S, M)
-        a, c = self.amplitude.to(wide)[:, :, None].unbind(1)  # (H, 1, M)
+        a, c = self.amplitude[self.rows].to(wide)[:, :, None].unbind(1)  # (H, 1, M)
         u = torch.cat((a * i.cos() + c * i.sin(), a * i.sin() - c * i.cos()), dim=-1)
-        return LowRank(u, torch.cat((j.cos(), j.sin()), dim=-1))
+        return LowRank(u, torch.cat((j.cos(), j.sin()), dim=-1), bounded=True)
 
 
 PLUGIN = Fourier

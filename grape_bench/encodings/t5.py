@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from grape_bench.bias import Bias, Toeplitz
 from grape_bench.encodings import At, Encoding, Site
+from grape_bench.encodings._heads import rows_of
 from grape_bench.errors import Unsupported
 
 
@@ -24,6 +25,7 @@ class T5(Encoding):
         buckets: number n of both directions together.
         max_distance: tokens from which all distances share the last bucket; `half` is half the training length, so
             that every bucket is trained.
+        heads: which heads share a row of the table.
 
     Raises:
         Unsupported: too few buckets, or a max_distance within the exact ones.
@@ -34,10 +36,20 @@ class T5(Encoding):
     group = "translations"
     representation = "learned kernel by buckets"
     laws = ("relative",)
+    variants = ("buckets=8, max_distance=20", "heads='shared'")
     shared = True
     table_lr = True
 
-    def __init__(self, site: Site, *, buckets: int = 32, max_distance: int | Literal["half"] = 128):
+    rows: Tensor
+
+    def __init__(
+        self,
+        site: Site,
+        *,
+        buckets: int = 32,
+        max_distance: int | Literal["half"] = 128,
+        heads: Literal["own", "shared", "half"] = "own",
+    ):
         super().__init__()
         if max_distance == "half":
             max_distance = site.train_length // 2
@@ -48,10 +60,11 @@ class T5(Encoding):
                 f"lies beyond them, got {max_distance}"
             )
         self.causal, self.buckets, self.max_distance = site.causal, buckets, max_distance
-        self.table = nn.Parameter(torch.zeros(site.heads, buckets))
+        self.register_buffer("rows", rows_of(site.heads, heads), persistent=False)
+        self.table = nn.Parameter(torch.zeros(int(self.rows.max()) + 1, buckets))
 
     def bias(self, q: Tensor, features: Tensor | None, at: At) -> Bias:
-        table = self.table.to(torch.promote_types(q.dtype, torch.float32))
+        table = self.table[self.rows].to(torch.promote_types(q.dtype, torch.float32))
         return Toeplitz(self._values, [table], at.q_pos, at.k_pos, uniform=at.uniform)
 
     def _values(self, distance: Tensor, table: Tensor) -> Tensor:

@@ -111,11 +111,50 @@ def test_the_causal_form_lifts_to_one_channel() -> None:
     torch.testing.assert_close(rest, rest[..., :1].expand_as(rest), rtol=0, atol=1e-12)
 
 
-def test_float32_tells_the_last_64_keys_apart_at_65536_tokens() -> None:
-    """Biases of absolute keys in bfloat16 keep 1 of 64."""
-    got = tile(alibi(8), torch.tensor([65_535]), torch.arange(65_536 - 64, 65_536), torch.float32)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("length", [512, 2048, 8192, 65_536])
+def test_the_last_64_keys_are_told_apart_in_every_dtype(length: int, dtype: torch.dtype) -> None:
+    """Biases of absolute keys in bfloat16 keep 33, 9, 3 and 1 of 64."""
+    got = tile(alibi(8), torch.tensor([length - 1]), torch.arange(length - 64, length), dtype)
     for h in range(8):
         assert len(set(got[h, 0].tolist())) == 64
+
+
+@pytest.mark.parametrize("sizes", [(3, 8), (8, 3), (1, 5)])
+@pytest.mark.parametrize("form", ["causal", "symmetric"])
+def test_distances_are_those_of_positions_however_many_queries_and_keys_there_are(
+    sizes: tuple[int, int], form: str
+) -> None:
+    """The last query stands at the last key: aligned bottom right."""
+    T, S = sizes
+    last = max(sizes)
+    got = tile(alibi(8, causal=form == "causal", form=form), torch.arange(last - T, last), torch.arange(last - S, last))
+    for h in range(8):
+        for i in range(T):
+            for j in range(S):
+                far = (i - T) - (j - S)
+                assert far < 0 or got[h, i, j].item() == pytest.approx(-OFFICIAL[8][h] * far, abs=1e-12)
+
+
+@pytest.mark.parametrize("heads", [8, 12])
+def test_weights_are_those_of_tables_that_count_from_the_first_or_the_last_key(heads: int) -> None:
+    """BLOOM adds slope times key index, MPT slope times 1 - S .. 0: each is this bias up to a constant of the row."""
+    generator, L = torch.Generator().manual_seed(0), 64
+    scores = torch.randn(heads, L, generator=generator, dtype=torch.float64)
+    got = (scores + tile(alibi(heads), torch.tensor([L - 1]), torch.arange(L))[:, 0]).softmax(dim=-1)
+    slopes = torch.tensor(OFFICIAL[heads], dtype=torch.float64)[:, None]
+    for counted in (torch.arange(L), torch.arange(1 - L, 1)):
+        torch.testing.assert_close((scores + slopes * counted).softmax(dim=-1), got, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("form", "mirrored"), [("causal", False), ("symmetric", True), ("split", False)])
+def test_only_the_symmetric_form_is_its_own_mirror_image(form: str, mirrored: bool) -> None:
+    encoding = alibi(4, causal=form == "causal", form=form)
+    assert ("reflection" in encoding.laws) == mirrored
+    assert set(encoding.laws) >= {"relative", "unipotent", "path"}
+    if form != "causal":
+        here, there = (tile(encoding, at, at) for at in (torch.arange(6), -torch.arange(6)))
+        assert torch.equal(here, there) == mirrored
 
 
 def test_golden_vectors() -> None:

@@ -6,8 +6,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from grape_bench.backends.eager import Eager
+from grape_bench.cell import ModelOptions
 from grape_bench.encodings import Encoding, Site, build
 from grape_bench.errors import Unsupported
+from grape_bench.model import Transformer
 
 
 def sinusoidal(width: int, base: float = 10_000) -> Encoding:
@@ -58,6 +61,20 @@ def test_float32_angles_stay_exact_at_large_positions() -> None:
     exact = rows([100_000.0], 32)
     torch.testing.assert_close(rows([100_000.0], 32, dtype=torch.float32).double(), exact, rtol=0, atol=8e-3)
     torch.testing.assert_close(rows([100_000.0], 32, dtype=torch.bfloat16).double(), exact, rtol=0, atol=1.2e-2)
+
+
+@torch.no_grad()
+def test_padding_on_the_left_is_felt_unless_positions_count_from_the_first_real_token() -> None:
+    options = ModelOptions(width=16, layers=1, heads=2, causal=True)
+    model = Transformer(options, "sinusoidal", Eager(), vocabulary=11, answers=5, lengths=(16, 16))
+    model.reset(0)
+    given = torch.arange(7)[None] % 11
+    padded = torch.cat((torch.zeros(1, 5, dtype=torch.long), given), dim=1)
+    keys = torch.arange(12)[None] >= 5
+    expected = model(given)
+    counted = model(padded, keys=keys, positions=(keys.long().cumsum(dim=1) - 1).clamp(min=0))[:, 5:]
+    torch.testing.assert_close(counted, expected, rtol=0, atol=1e-5)
+    assert (model(padded, keys=keys)[:, 5:] - expected).abs().max() > 0.1
 
 
 def test_an_odd_width_is_unsupported() -> None:

@@ -5,7 +5,11 @@ import math
 import pytest
 import torch
 
-from grape_bench.encodings import At, Site, build
+from grape_bench.attention import attend
+from grape_bench.backends import Backend, Mask
+from grape_bench.backends.eager import Eager
+from grape_bench.backends.sdpa import Sdpa
+from grape_bench.encodings import At, Site, build, build_layers
 from grape_bench.encodings.t5 import T5
 from grape_bench.errors import Unsupported
 
@@ -105,6 +109,58 @@ def test_the_gradient_of_a_bucket_counts_its_pairs() -> None:
             counts[bucket(i - j, causal=True)] += 1
     assert encoding.table.grad is not None
     assert encoding.table.grad.tolist() == [[float(one) for one in counts]] * 4
+
+
+@pytest.mark.parametrize("size", [4, 64])
+def test_the_bias_is_added_as_it_is_whatever_the_scale_of_scores(size: int) -> None:
+    """Without content the weights are the softmax of the table: no factor sqrt(D) on it, and none below."""
+    encoding = build("t5(buckets=8, max_distance=16)", Site(4 * size, 4, 4, size, 64, 64, causal=True)).double()
+    assert isinstance(encoding, T5)
+    with torch.no_grad():
+        encoding.table.copy_(torch.randn(4, 8, generator=torch.Generator().manual_seed(0)))
+    nothing, at = torch.zeros(1, 4, 20, size, dtype=torch.float64), torch.arange(20)
+    v = torch.eye(20, dtype=torch.float64).expand(1, 4, -1, -1)
+    call = At(nothing, at, at, uniform=True)
+    weights = attend(encoding, Eager(), (nothing, nothing, v), call, Mask(causal=True))
+    for h in range(4):
+        for i in range(20):
+            powers = [math.exp(encoding.table[h, bucket(i - j, causal=True)].item()) for j in range(i + 1)]
+            assert weights[0, h, i, : i + 1].tolist() == pytest.approx([one / sum(powers) for one in powers], abs=1e-12)
+
+
+@pytest.mark.parametrize("backend", [Eager(), Sdpa()], ids=["eager", "sdpa"])
+def test_the_gradient_through_attention_is_that_of_plain_terms(backend: Backend) -> None:
+    generator = torch.Generator().manual_seed(0)
+    q, k, v = torch.randn(3, 2, 4, 20, 4, generator=generator, dtype=torch.float64)
+    weight, at = torch.randn(2, 4, 20, 4, generator=generator, dtype=torch.float64), torch.arange(20)
+    encoding = t5(causal=True, buckets=8, max_distance=16).double()
+    with torch.no_grad():
+        encoding.table.copy_(torch.randn(4, 8, generator=generator))
+    out = attend(encoding, backend, (q, k, v), At(q, at, at, uniform=True), Mask(causal=True))
+    (got,) = torch.autograd.grad((out * weight).sum(), [encoding.table])
+    expected = torch.zeros(4, 8, dtype=torch.float64)
+    for b in range(2):
+        for h in range(4):
+            for i in range(20):
+                places = [bucket(i - j, causal=True) for j in range(i + 1)]
+                chances = torch.softmax(k[b, h, : i + 1] @ q[b, h, i] / 2 + encoding.table[h, places].detach(), dim=0)
+                worth = v[b, h, : i + 1] @ weight[b, h, i]
+                for j, place in enumerate(places):  # d softmax: p_j (worth_j - mean worth)
+                    expected[h, place] += chances[j] * (worth[j] - chances @ worth)
+    torch.testing.assert_close(got, expected, rtol=0, atol=1e-10)
+
+
+def test_all_layers_read_one_table_and_its_gradient_is_the_sum_over_them() -> None:
+    made = build_layers("t5(buckets=8, max_distance=16)", Site(16, 4, 4, 4, 64, 64, layers=3, causal=True))
+    q, at, first = torch.zeros(1, 4, 10, 4), torch.arange(10), made[0]
+    assert isinstance(first, T5)
+    assert all(one is first for one in made)
+    for layer in made:
+        bias = layer.bias(q, None, At(q, at, at, uniform=True))
+        assert bias is not None
+        bias.tile().sum().backward()
+    assert first.table.grad is not None
+    assert first.table.grad.sum().item() == 3 * 4 * 100
 
 
 @pytest.mark.parametrize("options", ["buckets=1", "buckets=2", "max_distance=8"])
