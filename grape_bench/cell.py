@@ -30,6 +30,7 @@ class ModelOptions(Frozen):
     kv_heads: Count | None = Field(None, description="key and value heads; null for as many as heads")
     causal: bool = Field(False, description="a decoder; otherwise a bidirectional encoder")
     qk_norm: bool = Field(False, description="normalise queries and keys before they are rotated")
+    kv_shift: bool = Field(False, description="mix each key and value with that of the token before it")
 
 
 class TrainingOptions(Frozen):

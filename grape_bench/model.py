@@ -22,10 +22,10 @@ from grape_bench.errors import Unsupported
 class Layer(nn.Module):
     """x + attention(norm(x)), then x + mlp(norm(x)): pre-norm."""
 
-    def __init__(self, site: Site, encoding: Encoding, backend: Backend, *, qk_norm: bool):
+    def __init__(self, site: Site, encoding: Encoding, backend: Backend, options: ModelOptions):
         super().__init__()
         self.norm_attention, self.norm_mlp = nn.LayerNorm(site.width), nn.LayerNorm(site.width)
-        self.attention = Attention(site, encoding, backend, qk_norm=qk_norm)
+        self.attention = Attention(site, encoding, backend, qk_norm=options.qk_norm, kv_shift=options.kv_shift)
         self.up, self.down = nn.Linear(site.width, 4 * site.width), nn.Linear(4 * site.width, site.width)
 
     def forward(self, x: Tensor, at: At, mask: Mask, cache: Cache | None) -> Tensor:
@@ -64,7 +64,7 @@ class Transformer(nn.Module):
         self.tokens, self.segments = nn.Embedding(vocabulary, options.width), nn.Embedding(kinds, options.width)
         site = self._site(lengths)
         made = build_layers(encoding, site)
-        self.layers = nn.ModuleList(Layer(site, one, backend, qk_norm=options.qk_norm) for one in made)
+        self.layers = nn.ModuleList(Layer(site, one, backend, options) for one in made)
         self.norm, self.head = nn.LayerNorm(options.width), nn.Linear(options.width, answers)
 
     def _site(self, lengths: tuple[int, int]) -> Site:
@@ -129,7 +129,8 @@ class Transformer(nn.Module):
                 residual = name.endswith(("attention.out", "down"))
                 std = module.in_features**-0.5 / (math.sqrt(2 * len(self.layers)) if residual else 1.0)
                 nn.init.normal_(module.weight, 0.0, std, generator=named_generator(seed, name))
-                nn.init.zeros_(module.bias)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
         for name, module in self.named_modules():  # last: an encoding knows better about layers of its own
             if isinstance(module, Encoding):
                 module.reset(named_generator(seed, name))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from grape_bench.bias import Bias
 from grape_bench.registry import Registry
@@ -42,6 +43,17 @@ class Mask:
             return ahead
         own = (self.documents[:, -rows:, None] == self.documents[:, None])[:, None]
         return own if ahead is None else own & ahead
+
+    def joined(self, count: int) -> Tensor | None:
+        """(B, 1, count, 1), whether the token before each of the newest belongs to it; None where all do."""
+        found = None
+        if self.keys is not None:
+            found = F.pad(self.keys, (1, 0))[:, -count - 1 : -1]
+        if self.documents is not None:
+            padded = F.pad(self.documents, (1, 0), value=-1)
+            same = padded[:, -count:] == padded[:, -count - 1 : -1]
+            found = same if found is None else found & same
+        return None if found is None else found[:, None, :, None]
 
     def clean(self, x: Tensor) -> Tensor:
         """Keys or values (B, kv_heads, S, D) with zeros at padding, so that not even an inf there leaves a trace."""
