@@ -2,16 +2,21 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from grape_bench.cell import Cell
+from grape_bench.latex import latex as as_latex
 from grape_bench.record import Record
 from grape_bench.registry import Plugin, Registry
 from grape_bench.sections.article import article
+from grape_bench.sections.backends import backends
+from grape_bench.sections.claims import claims
 from grape_bench.sections.costs import costs, throughput
 from grape_bench.sections.history import history
 from grape_bench.sections.learning import learning
 from grape_bench.sections.ledger import ledger
 from grape_bench.sections.protocol import protocol
+from grape_bench.sections.ranking import ranking
 from grape_bench.sections.resolution import resolution
 from grape_bench.sections.summary import summary
 from grape_bench.store import Store
@@ -20,11 +25,14 @@ from grape_bench.table import Report, Section
 from grape_bench.view import View
 
 SECTIONS: tuple[Callable[[View], Section | None], ...] = (
+    ranking,
     summary,
     article,
+    claims,
     learning,
     costs,
     throughput,
+    backends,
     ledger,
     resolution,
     protocol,
@@ -44,29 +52,37 @@ def build(suite: Suite, cells: Iterable[Cell], records: Iterable[Record], metric
     return Report(suite.name, suite.title, suite.about or "", tuple(one for one in sections if one))
 
 
-def write(suite: Suite, store: Store, reports: Path) -> list[Path]:
-    """Write the report of a suite by every renderer, and its figures beside it.
+def write(suite: Suite, store: Store, reports: Path, **extras: Any) -> list[Path]:
+    """Write the report of a suite from its records; see `save`."""
+    report = build(suite, expand(suite), store.records(suite.name), Registry("metrics"))
+    return save(report, reports, **extras)
+
+
+def save(report: Report, reports: Path, *, figures: Iterable[str] = (), latex: bool = False) -> list[Path]:
+    """Render a report into files by every renderer; the same report gives the same bytes.
 
     Args:
-        reports: the folder, such as `reports`; the figures go to `reports/<suite>/<figure>.svg`.
+        reports: the folder, such as `reports`; figures go to `reports/<suite>/<figure>.svg`, tables beside them.
+        figures: forms of figures beside the SVG that Markdown shows: `pdf`, `png`.
+        latex: write each table as `<table>.tex` too.
 
     Returns:
         What was written, the page last.
     """
-    report = build(suite, expand(suite), store.records(suite.name), Registry("metrics"))
-    return save(report, reports)
+    from grape_bench.plots import printed, standalone  # bring matplotlib, which a report that is only built can spare
 
-
-def save(report: Report, reports: Path) -> list[Path]:
-    """Render a report into files; the same report gives the same bytes."""
-    from grape_bench.plots import standalone  # brings matplotlib, which a report that is only built does not need
-
-    texts = {Path(report.name, f"{figure.id}.svg"): standalone(figure) for figure in report.figures()}
+    files: dict[Path, str | bytes] = {}
+    for figure in report.figures():
+        files[Path(report.name, f"{figure.id}.svg")] = standalone(figure)
+        for form in figures:
+            files[Path(report.name, f"{figure.id}.{form}")] = printed(figure, form)
+    for table in report.tables() if latex else ():
+        files[Path(report.name, f"{table.id}.tex")] = as_latex(table)
     renderers = [plugin.load()() for plugin in Registry("renderers").values()]
     for renderer in sorted(renderers, key=lambda one: one.suffix == ".html"):
-        texts[Path(report.name + renderer.suffix)] = renderer.render(report)
-    for name, text in texts.items():
+        files[Path(report.name + renderer.suffix)] = renderer.render(report)
+    for name, content in files.items():
         path = reports / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", newline="\n")
-    return [reports / name for name in texts]
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return [reports / name for name in files]

@@ -6,10 +6,12 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from grape_bench.claim_check import faults
 from grape_bench.errors import allowed
 from grape_bench.expression import canonical
-from grape_bench.suite_format import AccuracyGrid, CostGrid, Plugins, SuiteFile
+from grape_bench.suite_format import AccuracyGrid, CostGrid, SuiteFile
 from grape_bench.suite_text import Loc, SuiteText
+from grape_bench.suite_values import Plugins
 
 _KINDS = {
     "int_type": "a whole number",
@@ -24,6 +26,7 @@ _KINDS = {
     "greater_than_equal": "at least {ge}",
     "less_than": "less than {lt}",
     "less_than_equal": "at most {le}",
+    "string_pattern_mismatch": "text of the form {pattern}",
     "string_too_long": "at most {max_length} characters long",
 }
 
@@ -65,6 +68,8 @@ def _cross_check(suite: SuiteFile, text: SuiteText) -> None:
                 text.report((*loc, "encodings", item), sentence)
     if not suite.cost and not suite.accuracy:
         text.report((), "there is nothing to measure; give 'cost', 'accuracy' or both")
+    for at, sentence in faults(suite):
+        text.report(at, sentence)
 
 
 def _whole(value: Any) -> Any:

@@ -1,83 +1,14 @@
 """The format of a suite: every key with its type, bounds and meaning."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from typing import Annotated, Any, Literal, TypeVar
+from collections.abc import Iterable
+from typing import Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field, ValidationInfo, field_validator
 
 from grape_bench.cell import Count, Dtype, Frozen, ModelOptions, Scope, TrainingOptions
-from grape_bench.errors import UserError, allowed
-from grape_bench.expression import Expression
-from grape_bench.registry import Registry
-
-T = TypeVar("T")
-
-
-class Plugins(dict[str, Registry]):
-    """The registries by kind, each read when it is first asked for."""
-
-    def __missing__(self, kind: str) -> Registry:
-        self[kind] = Registry(kind)
-        return self[kind]
-
-
-def plugins(info: ValidationInfo) -> Plugins:
-    """Those of the validation's context, or fresh ones."""
-    return info.context if isinstance(info.context, Plugins) else Plugins()
-
-
-def wrong(sentence: str, *at: str | int) -> PydanticCustomError:
-    """A finding about the value under validation, or about what stands `at` a path below it."""
-    return PydanticCustomError("suite", "{sentence}", {"sentence": sentence, "at": at})
-
-
-@contextmanager
-def _as_finding(*at: int) -> Iterator[None]:
-    try:
-        yield
-    except UserError as error:
-        raise wrong(str(error), *at) from None
-
-
-def _encoding(text: str, info: ValidationInfo) -> str:
-    with _as_finding():
-        try:
-            return str(Expression.parse(text, plugins(info)["encodings"]))
-        except UserError as error:
-            cut = text.count("(") > text.count(")") or text.count("(") < text.count(")")
-            hint = '; inside [...] an expression with a comma needs quotes: "rope(a=1, b=2)"' if cut else ""
-            raise UserError(f"{error}{hint}") from None
-
-
-def _task(text: str, info: ValidationInfo) -> str:
-    with _as_finding():
-        expression = Expression.parse(text, plugins(info)["tasks"])
-    if len(expression.parts) > 1:
-        raise wrong(f"{text!r} is a sum; a task is one name with its options")
-    return str(expression)
-
-
-def _backend(name: str, info: ValidationInfo) -> str:
-    with _as_finding():
-        return plugins(info)["backends"][name].name
-
-
-def _distinct(items: tuple[T, ...]) -> tuple[T, ...]:
-    first: dict[T, int] = {}
-    for index, item in enumerate(items):
-        if first.setdefault(item, index) < index:
-            raise wrong(f"{item} is listed twice; item [{first[item]}] is the same", index)
-    return items
-
-
-EncodingText = Annotated[str, AfterValidator(_encoding)]
-TaskText = Annotated[str, AfterValidator(_task)]
-BackendName = Annotated[str, AfterValidator(_backend)]
-Axis = Annotated[tuple[T, ...], Field(min_length=1), AfterValidator(_distinct)]
-Seed = Annotated[int, Field(ge=0, lt=2**32)]
-Rate = Annotated[float, Field(gt=0, le=10)]
+from grape_bench.errors import allowed
+from grape_bench.suite_claim import Claim
+from grape_bench.suite_values import Axis, BackendName, EncodingText, Rate, Seed, TaskText, as_finding, plugins, wrong
 
 
 def _divides(heads: Iterable[int], kv_heads: int | None) -> None:
@@ -115,7 +46,7 @@ class CostGrid(Frozen):
     def _metrics_fit(cls, items: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         scope = info.data.get("scope")
         for index, item in enumerate(items):
-            with _as_finding(index):
+            with as_finding(index):
                 facts = plugins(info)["metrics"][item].facts
             if facts.get("kind") == "accuracy":
                 raise wrong(f"{item} is no cost; it is measured by the entries of 'accuracy'", index)
@@ -175,6 +106,13 @@ class AccuracyGrid(Frozen):
         return training
 
 
+class ExpectedSkip(Frozen):
+    """Cells that are known to be skipped. A suite that lists such cells fails where another one is skipped."""
+
+    only: Axis[str] = Field(description="filters as those of --only, such as metric=decode_ms; all must hold")
+    reason: str = Field(min_length=1, max_length=500, description="why these cells cannot be done")
+
+
 class Thresholds(Frozen):
     """How much worse than before, from commit to commit, is a regression."""
 
@@ -208,6 +146,8 @@ class SuiteFile(Frozen):
     regressions: Thresholds = Field(Thresholds(), description="what `grape-bench history regressions` reports")
     cost: tuple[CostGrid, ...] = Field((), description="grids of cost settings")
     accuracy: tuple[AccuracyGrid, ...] = Field((), description="trainings")
+    skips: tuple[ExpectedSkip, ...] = Field((), description="skips that are expected; then any other one is a failure")
+    claims: tuple[Claim, ...] = Field((), description="sentences that the records are to support or refute")
 
     @field_validator("baseline")
     @classmethod

@@ -41,9 +41,14 @@ class Trial:
         """Seeds that were trained and did not learn."""
         return len(self.records) - len(self.learners)
 
+    @property
+    def counted(self) -> tuple[Record, ...]:
+        """The trainings that stand for the encoding: those that learned, or all where none did."""
+        return self.learners or self.records
+
     def accuracy(self, length: int, group: str) -> Interval | None:
-        """Mean over the seeds that learned, or over all where none did; None where none was tested so."""
-        scores = [score(one, length, group) for one in self.learners or self.records]
+        """Mean over the trainings that count; None where none was tested so."""
+        scores = [score(one, length, group) for one in self.counted]
         found = [one for one in scores if one is not None]
         return mean_interval(found) if found else None
 
@@ -69,6 +74,10 @@ class Course:
         return self.cell.train_length
 
     @property
+    def encodings(self) -> tuple[str, ...]:
+        return tuple(one.encoding for one in self.trials)
+
+    @property
     def lengths(self) -> tuple[int, ...]:
         return tuple(sorted({length for trial in self.trials for one in trial.outcomes for length in _lengths(one)}))
 
@@ -85,6 +94,10 @@ class Course:
     def __str__(self) -> str:
         extra = [f"{key} {value}" for key, value in _changed(self.cell)]
         return ", ".join([f"{self.cell.task}, trained at {self.train_length} tokens", *extra])
+
+    def trial(self, encoding: str) -> Trial:
+        """That of one of its encodings."""
+        return self.trials[self.encodings.index(encoding)]
 
     def readings(self) -> Iterator[AccuracyReading]:
         for trial in self.trials:

@@ -4,8 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import ttest_1samp
 
-from grape_bench.interval import Interval, mean_interval, paired_ratio, unpaired_ratio
+from grape_bench.interval import Interval, chance, detectable, joint, mean_interval, paired_ratio, unpaired_ratio
 
 
 def test_t_interval_agrees_with_a_table_of_t():
@@ -122,3 +123,24 @@ def test_an_interval_of_three_processes_holds_the_truth_where_processes_differ()
         found = paired_ratio(own, base, seed=trial)
         held += found.low <= 1.2 <= found.high
     assert held >= 0.93 * times
+
+
+def test_chances_are_those_of_scipys_t_test():
+    rng = np.random.default_rng(8)
+    for n in (2, 5, 8):
+        values = rng.normal(0.01, 0.02, n)
+        assert chance(values.tolist()) == pytest.approx(ttest_1samp(values, 0).pvalue)
+    assert (chance([0.0, 0.0]), chance([0.1, 0.1]), chance([0.1])) == (1, 0, 1)
+
+
+@pytest.mark.parametrize(("n", "level"), [(5, 0.95), (8, 0.95), (8, joint(45))])
+def test_what_is_detectable_is_found_four_times_in_five(n, level):
+    rng = np.random.default_rng(9)
+    sample = rng.normal(0, 1, n)
+    gap = detectable(((sample - sample.mean()) / sample.std(ddof=1)).tolist(), level)  # of a scatter of 1
+    found = [mean_interval(row, level).low > 0 for row in rng.normal(gap, 1, (2000, n)).tolist()]
+    assert np.mean(found) == pytest.approx(0.8, abs=0.03)
+
+
+def test_one_value_detects_nothing():
+    assert math.isnan(detectable([0.5]))

@@ -5,7 +5,7 @@ import pytest
 
 from grape_bench.cell import AccuracyCell, CostCell
 from grape_bench.interval import Interval
-from grape_bench.ranking import by_seed, compare, judge, seed_of
+from grape_bench.ranking import by_seed, compare, compare_scores, judge, seed_of
 from grape_bench.record import AccuracyReading, MemoryReading, Score, TimeReading
 
 COST = CostCell(metric="forward_ms", encoding="rope", length=128)
@@ -155,3 +155,27 @@ def test_the_same_seed_again_is_a_replicate_and_the_latest_counts(make_training)
 
 def test_seeds_of_bootstraps_come_from_names():
     assert seed_of("a", "b") == seed_of("a", "b") != seed_of("ab")
+
+
+def _gap(rng, seeds, gap):
+    """A gap over 0 by seed, scattering by 1.4 points."""
+    return dict(enumerate(rng.normal(gap, 0.014, seeds))), dict.fromkeys(range(seeds), 0.0)
+
+
+def test_a_pair_declared_beforehand_is_found_at_eight_seeds():
+    rng = np.random.default_rng(3)
+    words = [compare_scores(*_gap(rng, 8, 0.02), margin=0).word for _ in range(1000)]
+    assert words.count("better") >= 850
+
+
+def test_identical_encodings_are_the_same_or_unclear():
+    rng = np.random.default_rng(4)
+    words = [compare_scores(*_gap(rng, 8, 0.0)).word for _ in range(1000)]
+    assert words.count("same") + words.count("unclear") >= 990
+    assert words.count("same") > 500  # and the margin is wide enough to say so
+
+
+def test_more_comparisons_widen_an_interval():
+    rng = np.random.default_rng(5)
+    pair = _gap(rng, 8, 0.02)
+    assert compare_scores(*pair, family=45).interval.half > 2 * compare_scores(*pair).interval.half

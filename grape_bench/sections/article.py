@@ -1,7 +1,7 @@
 """The table of the source article, measured, with the article's own figures beside it."""
 
-from grape_bench.sections.claims import REFERENCE
 from grape_bench.sections.columns import Column, chosen, memory, tasks, training_time
+from grape_bench.sections.quoted import REFERENCE
 from grape_bench.sections.wording import ABSENT, UNLEARNED, amount_of
 from grape_bench.table import Entry, Facts, Row, Section, Table
 from grape_bench.view import View

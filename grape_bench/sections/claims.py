@@ -1,44 +1,49 @@
-"""The table of the source article."""
+"""What the suite claims, and what its records say of it."""
 
-import re
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Iterable
 
+from grape_bench.claims import WORDS, Evidence, Verdict, Word, verdicts
+from grape_bench.compare import figure
+from grape_bench.ranking import SEEDS
+from grape_bench.table import Entry, Prose, Row, Section, Table, Tone
+from grape_bench.view import View
 
-class Claim(NamedTuple):
-    """A row of the article's table, which calls its figures simulated.
-
-    Args:
-        short, long: accuracy in tasks A and B; doubled: in task C at twice the training length.
-        time: relative training time.
-    """
-
-    short: float
-    long: float
-    doubled: float
-    time: float
-
-
-CLAIMS = {
-    "none": Claim(0.743, 0.708, 0.402, 0.98),
-    "sinusoidal": Claim(0.812, 0.764, 0.489, 1.00),
-    "t5": Claim(0.823, 0.791, 0.556, 1.03),
-    "rope": Claim(0.828, 0.805, 0.638, 1.05),
-    "rope + clamp": Claim(0.833, 0.819, 0.672, 1.09),
-}
-REFERENCE = "sinusoidal"  # the article's 1.00 of training time
+_TONES: dict[Word, Tone] = {"supported": "ok", "refuted": "failed", "undecided": "unclear"}
+_READING = (
+    "A claim is supported where the intervals of all its pairs lie wholly where it says, refuted where one of them "
+    "lies wholly elsewhere, and undecided otherwise. The intervals of one claim hold together at 95 %. Accuracies are "
+    f"differences over the seeds that both encodings share, at least {SEEDS}; costs are ratios."
+)
 
 
-def claim(encoding: str, encodings: tuple[str, ...]) -> Claim | None:
-    """The article's row for an encoding: that of its text, or of its names alone where no other encoding shares them.
+def claims(view: View) -> Section | None:
+    """The verdicts, and the pairs that each rests on."""
+    found = verdicts(view)
+    if not found:
+        return None
+    counts = Counter(one.word for one in found)
+    caption = f"Verdicts: {', '.join(f'{counts[word]} {word}' for word in WORDS)}"
+    columns = ("claim", "verdict", "in words", "source")
+    summary = Table("claims-table", caption, columns, tuple(map(_verdict, found)), prose=True)
+    return Section("claims", "Claims", (Prose(_READING), summary, _pairs(found)))
 
-    So `t5(max_distance=32)` stands for the article's T5 in a suite that has no further T5.
-    """
-    if encoding in CLAIMS:
-        return CLAIMS[encoding]
-    alike = [one for one in encodings if _names(one) == _names(encoding)]
-    return CLAIMS.get(_names(encoding)) if alike == [encoding] else None
+
+def _pairs(found: Iterable[Verdict]) -> Table:
+    columns = ("pair", "it says", "difference or ratio", "remarks", "rests on")
+    rows = tuple(row for one in found for row in ((Entry(one.name),), *map(_evidence, one.evidence)))
+    return Table("claims-evidence", "What each verdict rests on, by the ids of its cells", columns, rows, prose=True)
 
 
-def _names(encoding: str) -> str:
-    """The text without options; a wrapped encoding is another one and matches nothing."""
-    return re.sub(r"\((?!\w+\()[a-z_]+=[^()]*\)", "", encoding)
+def _verdict(verdict: Verdict) -> Row:
+    claim = verdict.claim
+    return Entry(verdict.name), _word(verdict.word), Entry(claim.says), Entry(claim.source)
+
+
+def _evidence(one: Evidence) -> Row:
+    effect = figure(one.comparison) if one.comparison else "–"
+    return Entry(one.what), _word(one.word), Entry(effect), Entry(one.remark), Entry(" ".join(one.records))
+
+
+def _word(word: Word) -> Entry:
+    return Entry(word, tone=_TONES[word])

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from grape_bench.bench import Bench, Grid, value
-from grape_bench.sections.claims import REFERENCE, Claim, claim
 from grape_bench.sections.costs import representatives
+from grape_bench.sections.quoted import REFERENCE, Quoted, quoted
 from grape_bench.sections.wording import ABSENT, MARKS, accuracy, factor, quantity, share, span, standing
 from grape_bench.table import Entry
 from grape_bench.trial import Course
@@ -47,7 +47,7 @@ def tasks(view: View) -> Iterator[Column]:
 def training_time(view: View) -> Iterator[Column]:
     """Time of a training step over that of the article's reference, or of the baseline in a suite without it."""
     reference = REFERENCE if REFERENCE in view.suite.encodings else view.suite.baseline
-    found = _largest(view, "model", "train_step_ms")
+    found = largest(view, "model", "train_step_ms")
     if not found or not reference:
         return
     bench, grid, length = found
@@ -57,7 +57,7 @@ def training_time(view: View) -> Iterator[Column]:
 
     def fill(encoding: str) -> Entry:
         found = bench.against(grid, encoding, length, reference)
-        said = _said(claim(encoding, view.encodings), "time")
+        said = _said(quoted(encoding, view.encodings), "time")
         if encoding == reference and value(grid.outcomes.get((encoding, length))):
             return Entry("1", said, "reference")
         if found is None:
@@ -70,7 +70,7 @@ def training_time(view: View) -> Iterator[Column]:
 def memory(view: View) -> Iterator[Column]:
     """Peak memory less that of the baseline."""
     baseline = view.suite.baseline
-    found = _largest(view, "model", "peak_mib") or _largest(view, "attention", "peak_mib")
+    found = largest(view, "model", "peak_mib") or largest(view, "attention", "peak_mib")
     if not found or not baseline:
         return
     bench, grid, length = found
@@ -94,7 +94,7 @@ def _accuracy(view: View, letter: str, course: Course, length: int) -> Callable[
     field = {"A": "short", "B": "long", "C": "doubled"}[letter]
 
     def fill(encoding: str) -> Entry:
-        said = _said(claim(encoding, view.encodings), field)
+        said = _said(quoted(encoding, view.encodings), field)
         if encoding not in trials:
             return Entry(ABSENT.text, said, ABSENT.tone)
         entry = accuracy(trials[encoding], length, course.headline)
@@ -103,7 +103,7 @@ def _accuracy(view: View, letter: str, course: Course, length: int) -> Callable[
     return fill
 
 
-def _largest(view: View, scope: str, metric: str) -> tuple[Bench, Grid, int] | None:
+def largest(view: View, scope: str, metric: str) -> tuple[Bench, Grid, int] | None:
     """Where the newest machine measured this metric at its largest setting, and the greatest length there."""
     for bench in view.benches:
         grids = next((grids for key, grids in bench.metrics().items() if key == (scope, metric)), ())
@@ -123,7 +123,7 @@ def _absent(grid: Grid, encoding: str, length: int, said: str = "") -> Entry:
     return Entry(entry.text, _join(entry.note, said), entry.tone)
 
 
-def _said(row: Claim | None, field: str) -> str:
+def _said(row: Quoted | None, field: str) -> str:
     if row is None:
         return ""
     figure = getattr(row, field)

@@ -1,0 +1,67 @@
+"""The format of a claim: a sentence about encodings that records can support or refute."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import Field, PlainValidator, WithJsonSchema
+
+from grape_bench.cell import Count, Dtype, Frozen, Scope
+from grape_bench.suite_values import Axis, BackendName, EncodingText, TaskText, wrong
+
+Relation = Literal["above", "below", "same", "order"]
+
+
+def _at(value: object) -> int | str:
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return value
+    if isinstance(value, str) and re.fullmatch(r"\d{1,4}(\.\d{1,4})?x", value):
+        return value
+    raise wrong(f"must be tokens, or a multiple of the training length such as 2x, not {value!r}")
+
+
+At = Annotated[
+    int | str,
+    PlainValidator(_at),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": r"^\d+(\.\d+)?x$"}]}),
+]
+
+
+class Claim(Frozen):
+    """A sentence about encodings, and which comparison would show it."""
+
+    id: str = Field(pattern=r"^\w[\w.-]*$", max_length=40, description="a short name, such as C1")
+    says: str = Field(min_length=1, max_length=500, description="the claim in words")
+    source: str = Field("", max_length=500, description="who claims it, and where")
+    relation: Relation = Field(
+        description="above or below: each of `encodings` than each of `against`; same: as each of `against`, or where "
+        "that is left out as each other; order: each of `encodings` above the one before it"
+    )
+    encodings: Axis[EncodingText] = Field(description="some of the suite's encodings")
+    against: Axis[EncodingText] = Field((), description="what they are compared with; left out for order")
+    metric: str = Field("accuracy", description="accuracy, or a metric that the suite's `cost` measures")
+    task: TaskText | None = Field(None, description="of an accuracy: a task of the suite; all of them where left out")
+    group: str | None = Field(
+        None, min_length=1, description="of an accuracy: a group of questions; the headline where left out"
+    )
+    scope: Scope | None = Field(None, description="of a cost; every one that has the metric where left out")
+    backend: BackendName | None = Field(None, description="of a cost; every one that has the metric where left out")
+    heads: Count | None = Field(None, description="of a cost; every number that has the metric where left out")
+    dtype: Dtype | None = Field(None, description="of a cost; every number format that has the metric where left out")
+    at: At | None = Field(
+        None,
+        description="tokens, or a multiple of the training length such as 2x; where left out an accuracy is at the "
+        "training length, and a cost at every length",
+    )
+    margin: float | None = Field(
+        None,
+        ge=0,
+        le=100,
+        description="above, below and order: by how much at least, 0 where left out; same: by how much at most, where "
+        "left out 0.02 of accuracy or 0.03 of a ratio",
+    )
+
+    def length(self, train_length: int) -> float:
+        """The test length that it speaks of, in tokens; no suite tests a broken one."""
+        if isinstance(self.at, int):
+            return self.at
+        return train_length * float(self.at.removesuffix("x")) if self.at else train_length
