@@ -55,14 +55,14 @@ def runner(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     runner.run = run  # type: ignore[attr-defined]
     runner.plan = lambda suite, options: f"would measure {suite.name}"  # type: ignore[attr-defined]
     runner.run_cell = lambda suite, options, cell: f"{suite.name} {cell}"  # type: ignore[attr-defined]
-    report.write = lambda suite, store, reports: [reports / "x.html", reports / "x.md"]  # type: ignore[attr-defined]
+    report.write = lambda suite, store, reports, **_: [reports / "x.html", reports / "x.md"]  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "grape_bench.runner", runner)
     monkeypatch.setitem(sys.modules, "grape_bench.report", report)
     return runner
 
 
 def outcome(failed: int = 0, stopped: bool = False) -> SimpleNamespace:
-    return SimpleNamespace(measured=2, known=3, skipped=1, failed=failed, stopped=stopped)
+    return SimpleNamespace(measured=2, known=3, skipped=1, failed=failed, unexpected=(), stopped=stopped)
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -137,6 +137,17 @@ def test_list_suites_shows_broken_ones_too(capsys: pytest.CaptureFixture[str]) -
 
 def test_schema_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert "encodings" in json.loads(said(capsys, "schema")[1])["properties"]
+
+
+def test_claims_print_verdicts_by_file_or_name(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    claims = (
+        "claims:\n  - {id: C1, says: so, relation: above, encodings: [rope], against: [none], metric: forward_ms}\n"
+    )
+    (folder / "suites" / "claimed.yaml").write_text(GOOD + claims)
+    for word in ("suites/claimed.yaml", "claimed"):
+        code, out, _ = said(capsys, "claims", word)
+        assert (code, out.splitlines()[-1]) == (0, "0 supported, 0 refuted, 1 undecided")
+    assert "good claims nothing" in said(capsys, "claims", "good")[2]
 
 
 def test_records_print_as_csv_and_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -236,7 +247,7 @@ def test_a_report_takes_what_was_named_and_runs_nothing(
     write_record("good")
     (folder / "kernel.py").write_text("from grape_bench.backends import Backend\nclass Kernel(Backend): 1 / 0\n")
     seen: list[Suite] = []
-    monkeypatch.setattr(sys.modules["grape_bench.report"], "write", lambda suite, *_: seen.append(suite) or [])
+    monkeypatch.setattr(sys.modules["grape_bench.report"], "write", lambda suite, *_, **__: seen.append(suite) or [])
     assert said(capsys, "report", "good", "--backend", "kernel.py:Kernel")[::2] == (0, "")
     assert seen[0].cost[0].backends == ("sdpa", "Kernel")
 

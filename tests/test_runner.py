@@ -347,3 +347,14 @@ def test_a_member_refused_in_one_process_is_not_tried_in_the_next(tmp_path: Path
     found = Counter((one.cell.encoding, one.status) for one in records(tmp_path) if one.role == "member")
     assert found == {("none", "ok"): 3, ("rope", "ok"): 3, ("alibi(form='causal')", "skipped"): 1}
     assert run(suite, options(tmp_path)).measured == 0
+
+
+def test_a_skip_that_the_suite_does_not_expect_is_named(tmp_path: Path) -> None:
+    """One that it lists passes; a suite that lists none expects nothing and refuses nothing."""
+    listed = "skips:\n  - {only: [metric=decode_ms, encoding=dynamic_ntk], reason: its base changes}\n"
+    text = tiny("none, dynamic_ntk, longrope", more=listed).replace("[forward_ms]", "[decode_ms]")
+    outcome = run(parsed(text), options(tmp_path / "listed", only=("metric=decode_ms",)))
+    assert (outcome.measured, outcome.skipped) == (1, 2)
+    assert outcome.unexpected == ("longrope: decode_ms",)
+    again = run(parsed(text.replace(listed, "")), options(tmp_path / "free", only=("metric=decode_ms",)))
+    assert (again.skipped, again.unexpected) == (2, ())
