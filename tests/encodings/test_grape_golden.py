@@ -3,7 +3,7 @@
 The official layers of rotary encodings normalise after turning, which breaks the relative law; here the model
 normalises first. Their numbers are reached by turning with our classes and normalising by hand. Rotations of the
 golden files turn by minus the angle in the half layout: they are ours with channels of the second half negated.
-Files with a KV shift need an option of the model that does not exist yet.
+Files with a KV shift are in tests/test_kv_shift.py.
 """
 
 import math
