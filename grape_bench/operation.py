@@ -119,7 +119,8 @@ class Decoder:
     def _step(self, tokens: slice, at: At) -> Tensor:
         op = self.operation
         q, k, v = (one[:, :, tokens] for one in op.qkv)
-        part = At(op.x[:, tokens], at.q_pos[tokens], at.k_pos[tokens], uniform=True)
+        positions = at.k_pos[tokens]
+        part = At(op.x[:, tokens], positions, positions, uniform=True)
         return op._attend(op.encoding, op.backend, (q, k, v), part, Mask(op.causal), self._cache)
 
 

@@ -39,7 +39,8 @@ class Sandwich(Encoding):
 
     def bias(self, q: Tensor, features: Tensor | None, at: At) -> Bias:
         wide = torch.promote_types(q.dtype, torch.float32)
-        return LowRank(*at.once(("sandwich", self.width, self.heads, wide), lambda: self._waves(at, wide)))
+        waves = at.once(("sandwich", self.width, self.heads, wide), lambda: self._waves(at, wide))
+        return LowRank(*waves, bounded=True)
 
     def _waves(self, at: At, wide: torch.dtype) -> tuple[Tensor, Tensor]:
         w = 10_000.0 ** (-torch.arange(0, self.width, 2, device=at.q_pos.device, dtype=wide) / self.width)

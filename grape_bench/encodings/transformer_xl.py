@@ -62,13 +62,13 @@ class TransformerXl(Encoding):
         assert features is not None
         wide = torch.promote_types(q.dtype, torch.float32)
         own = torch.eye(self.features, device=q.device, dtype=features.dtype).repeat(features.shape[1], 1)
-        keys = LowRank(own[:, None].expand(-1, q.shape[2], -1)[None], features)
+        keys = LowRank(own[:, None].expand(-1, q.shape[2], -1)[None], features, bounded=True)
         seen = (q.to(wide) + self.v[self.rows].to(wide)[:, None]) @ self.waves[self.rows].to(wide) * q.shape[-1] ** -0.5
         w = 10_000.0 ** (-torch.arange(0, self.channels, 2, device=q.device, dtype=wide) / self.channels)
         i, j = (position * w for position in at.centred(wide))
         s, c = seen.chunk(2, dim=-1)  # the query's shares of sines and of cosines, (B, H, T, R/2)
         turned = torch.cat((s * i.sin() + c * i.cos(), c * i.sin() - s * i.cos()), dim=-1)
-        return Sum([keys, LowRank(turned, torch.cat((j.cos(), j.sin()), dim=-1))])
+        return Sum([keys, LowRank(turned, torch.cat((j.cos(), j.sin()), dim=-1), bounded=True)])
 
 
 PLUGIN = TransformerXl

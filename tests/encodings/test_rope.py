@@ -5,6 +5,7 @@ angle: `first' = first cos + second sin`. It is our half layout at negative posi
 2m and 2m + 1 and turns by plus the angle: it is our interleaved layout.
 """
 
+import copy
 import math
 from pathlib import Path
 
@@ -20,8 +21,8 @@ GOLDEN = Path(__file__).parents[1] / "data" / "golden"
 LAYOUTS = ["interleaved", "half"]
 
 
-def rope(head_dim: int, layout: str = "interleaved", base: float = 10_000) -> Encoding:
-    return build(f"rope(layout={layout!r}, base={base})", Site(2 * head_dim, 2, 2, head_dim, 64, 64))
+def rope(head_dim: int, layout: str = "interleaved", base: float = 10_000, options: str = "") -> Encoding:
+    return build(f"rope(layout={layout!r}, base={base}{options})", Site(2 * head_dim, 2, 2, head_dim, 64, 64))
 
 
 def turn(encoding: Encoding, x: Tensor, positions: Tensor) -> Tensor:
@@ -33,10 +34,10 @@ def planes(size: int, layout: str) -> list[tuple[int, int]]:
     return [(2 * i, 2 * i + 1) if layout == "interleaved" else (i, i + size // 2) for i in range(size // 2)]
 
 
-def by_planes(x: list[float], position: float, layout: str, base: float = 10_000) -> list[float]:
-    """One vector turned plane by plane."""
+def by_planes(x: list[float], position: float, layout: str, base: float = 10_000, keep: int = 1000) -> list[float]:
+    """One vector turned plane by plane, the first `keep` of them."""
     out = list(x)
-    for index, (a, b) in enumerate(planes(len(x), layout)):
+    for index, (a, b) in enumerate(planes(len(x), layout)[:keep]):
         angle = position * base ** (-2 * index / len(x))
         out[a] = x[a] * math.cos(angle) - x[b] * math.sin(angle)
         out[b] = x[a] * math.sin(angle) + x[b] * math.cos(angle)
@@ -93,11 +94,13 @@ def test_the_score_of_two_axes_has_the_sign_of_query_minus_key() -> None:
     assert (q * k).sum().item() == pytest.approx(0.14112000805986721, abs=1e-12)
 
 
-def test_layouts_are_one_rotation_in_two_orders_of_channels() -> None:
-    order = [0, 2, 4, 6, 1, 3, 5, 7]
-    x = torch.randn(1, 2, 6, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    at = torch.arange(6) + 40
-    interleaved, half = turn(rope(8), x, at)[..., order], turn(rope(8, "half"), x[..., order], at)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("size", [2, 8, 64])
+def test_layouts_are_one_rotation_in_two_orders_of_channels(size: int, dtype: torch.dtype) -> None:
+    order = [*range(0, size, 2), *range(1, size, 2)]
+    x = torch.randn(1, 2, 7, size, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(dtype)
+    at = torch.arange(7) + 40
+    interleaved, half = turn(rope(size), x, at)[..., order], turn(rope(size, "half"), x[..., order], at)
     close(interleaved, half, atol=0.0)
 
 
@@ -108,6 +111,87 @@ def test_a_one_hot_channel_moves_within_its_plane_alone() -> None:
             x[..., a] = 1.0
             moved = turn(rope(8, layout), x, torch.tensor([3])).flatten().nonzero().flatten().tolist()
             assert moved == [a, b]
+
+
+def test_the_half_layout_at_negative_positions_is_the_rotation_by_minus_the_angle() -> None:
+    x = torch.randn(1, 2, 6, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    at, encoding = torch.arange(6) + 3, rope(8, "half")
+    first, second = x.chunk(2, dim=-1)
+    theta = at[:, None] * torch.tensor([10_000 ** (-2 * i / 8) for i in range(4)], dtype=torch.float64)
+    minus = (first * theta.cos() + second * theta.sin(), -first * theta.sin() + second * theta.cos())
+    close(turn(encoding, x, -at), torch.cat(minus, dim=-1), atol=1e-14)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("fraction", [0.25, 0.5, 1])
+def test_a_fraction_of_the_channels_turns_like_a_smaller_head_and_the_rest_is_untouched(
+    layout: str, fraction: float
+) -> None:
+    """Exponents and pairs are those of the r channels, not of the head."""
+    x = torch.randn(1, 1, 3, 16, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
+    got, size = (
+        turn(rope(16, layout, options=f", fraction={fraction}"), x, torch.tensor([0, 3, 90])),
+        int(16 * fraction),
+    )
+    for t, position in enumerate((0, 3, 90)):
+        expected = by_planes(x[0, 0, t, :size].tolist(), position, layout)
+        assert got[0, 0, t, :size].tolist() == pytest.approx(expected, abs=1e-12)
+    assert torch.equal(got[..., size:], x[..., size:])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("keep", "kept"), [(0.25, 2), (0.5, 4), (0.7, 5), (1, 8)])
+def test_keep_turns_the_fastest_planes_of_the_whole_head(layout: str, keep: float, kept: int) -> None:
+    x = torch.randn(1, 1, 3, 16, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
+    got = turn(rope(16, layout, options=f", keep={keep}"), x, torch.tensor([0, 3, 90]))
+    for t, position in enumerate((0, 3, 90)):
+        expected = by_planes(x[0, 0, t].tolist(), position, layout, keep=kept)
+        assert got[0, 0, t].tolist() == pytest.approx(expected, abs=1e-12)
+    still = [channel for pair in planes(16, layout)[kept:] for channel in pair]
+    assert torch.equal(got[..., still], x[..., still])
+
+
+def test_a_fraction_and_keep_are_two_encodings() -> None:
+    """Of 128 channels a quarter: 16 planes turn in both, with other partners and other speeds."""
+    for options, partner, speed in ((", fraction=0.25", 17, 1e4 ** (-2 / 32)), (", keep=0.25", 65, 1e4 ** (-2 / 128))):
+        x = torch.zeros(1, 1, 1, 128, dtype=torch.float64)
+        x[..., 1] = 1.0
+        moved = turn(rope(128, "half", options=options), x, torch.tensor([1])).flatten()
+        assert moved.nonzero().flatten().tolist() == [1, partner]
+        assert moved[partner].item() == pytest.approx(math.sin(speed), abs=1e-12)
+    partial, kept = (rope(128, "half", options=f", {name}=0.25") for name in ("fraction", "keep"))
+    for encoding, turning in ((partial, range(32)), (kept, [*range(16), *range(64, 80)])):
+        moves = turn(encoding, torch.eye(128, dtype=torch.float64)[None, None], torch.full((128,), 5)).diagonal(0, 2, 3)
+        assert (moves != 1).flatten().nonzero().flatten().tolist() == list(turning)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_a_pair_of_bases_is_spread_over_the_key_heads(layout: str, dtype: torch.dtype) -> None:
+    """Query heads turn as the key head of their group, also where positions differ over the batch."""
+    encoding = build(f"rope(base=(100, 1e6), layout={layout!r})", Site(48, 6, 3, 8, 64, 64))
+    generator = torch.Generator().manual_seed(5)
+    q, k = torch.randn(2, 6, 4, 8, generator=generator), torch.randn(2, 3, 4, 8, generator=generator)
+    rows = torch.tensor([[0, 1, 5, 90], [3, 4, 7, 8]])
+    for positions in (rows[0], rows):
+        call = At(q, positions, positions, uniform=False)
+        turned = encoding.rotate(q.to(dtype), k.to(dtype), None, call)
+        for given, got in zip((q, k), turned, strict=True):
+            group = given.shape[1] // 3
+            for b in range(2):
+                for h in range(given.shape[1]):
+                    base = (100, 1e4, 1e6)[h // group]
+                    for t, position in enumerate(positions.expand(2, 4)[b].tolist()):
+                        expected = by_planes(given[b, h, t].tolist(), position, layout, base)
+                        assert got[b, h, t].tolist() == pytest.approx(
+                            expected, abs=1e-4 if dtype == torch.float32 else 1e-12
+                        )
+
+
+def test_one_key_head_takes_the_first_base() -> None:
+    encoding = build("rope(base=(100, 1e6))", Site(16, 2, 1, 8, 64, 64))
+    x = torch.randn(1, 1, 3, 8, generator=torch.Generator().manual_seed(6), dtype=torch.float64)
+    close(turn(encoding, x, torch.arange(3)), turn(rope(8, base=100), x, torch.arange(3)), atol=1e-14)
 
 
 def test_the_base_sets_the_slowest_wave() -> None:
@@ -182,6 +266,33 @@ def test_the_golden_frequencies_are_those_of_the_base() -> None:
     assert g["inv_freq"].tolist() == pytest.approx(expected, abs=1e-12)
 
 
+def test_casting_or_emptying_the_module_rounds_no_frequency() -> None:
+    """It keeps numbers and no buffers, so there is nothing that a cast or a start on the meta device could spoil."""
+    x, at = torch.ones(1, 1, 1, 128), torch.tensor([16_384])
+    exact = by_planes([1.0] * 128, 16_384, "half")
+    for made in (rope(128, "half").half(), copy.deepcopy(rope(128, "half").to(torch.bfloat16)), rope(128, "half")):
+        assert not list(made.to_empty(device="cpu").buffers())
+        assert turn(made, x, at).flatten().tolist() == pytest.approx(exact, abs=4e-3)
+
+
+def test_layers_share_a_table_where_all_that_it_is_made_of_is_equal() -> None:
+    x, at = torch.ones(1, 2, 4, 8), torch.arange(4)
+    call = At(x, at, at, uniform=True)
+    for encoding in (rope(8), rope(8), rope(8, base=100), rope(8, "half")):
+        encoding.rotate(x, x, None, call)
+        encoding.rotate(x.double(), x.double(), None, call)
+    assert len(call.tables) == 6  # three encodings in two dtypes, queries and keys standing at the same places
+
+
 def test_an_odd_head_is_unsupported() -> None:
     with pytest.raises(Unsupported, match="even"):
         rope(7)
+
+
+@pytest.mark.parametrize(
+    "options",
+    ["fraction=0.3", "fraction=1.5", "fraction=0", "keep=0.1", "keep=0", "keep=1.5", "base=0", "base=(-1, 10)"],
+)
+def test_options_that_leave_no_rotation_are_unsupported(options: str) -> None:
+    with pytest.raises(Unsupported):
+        build(f"rope({options})", Site(16, 2, 2, 8, 64, 64))
