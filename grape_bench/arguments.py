@@ -6,10 +6,11 @@ from pathlib import Path
 from grape_bench import __version__
 
 COMMANDS = (
-    "run", "check", "list", "verify", "report", "records", "compare", "claims", "bundle", "validate", "history",
-    "schema",
+    "run", "check", "list", "verify", "report", "records", "compare", "claims", "bundle", "validate", "leaderboard",
+    "history", "schema",
 )  # fmt: skip
 LISTS = ("encodings", "tasks", "backends", "metrics", "suites", "executors", "renderers")
+FORMS = ("pdf", "png", "svg")
 _EXIT = "exit codes: 0 done, 1 some cells failed, 2 wrong input, 3 a regression, 75 stopped, run again to go on"
 
 
@@ -41,6 +42,14 @@ def make_parser() -> argparse.ArgumentParser:
     _verify(_command(made, "verify", "measure which laws encodings obey, and hold that against what they declare"))
     report = _command(made, "report", "write the reports of suites from their records, without measuring")
     report.add_argument("suites", nargs="*", metavar="SUITE", help="a suite's file or name; all with records if none")
+    report.add_argument(
+        "--figures",
+        type=_forms,
+        default=(),
+        metavar="FORMS",
+        help="figures as files too, such as pdf,png; svg is always there",
+    )
+    report.add_argument("--latex", action="store_true", help="tables as LaTeX files too, beside the figures")
     _folders(report)
     _plugins(report)
     _records(_command(made, "records", "print raw records, one line for each sample, as CSV or JSON"))
@@ -54,6 +63,16 @@ def make_parser() -> argparse.ArgumentParser:
     _results(bundle)
     validate = _command(made, "validate", "recompute every number of bundles, and say why one is refused (exit 1)")
     validate.add_argument("bundles", nargs="+", type=Path, metavar="BUNDLE", help="a zip that `bundle` wrote")
+    leaderboard = _command(made, "leaderboard", "merge the records of machines and people, and write who leads in what")
+    leaderboard.add_argument(
+        "places",
+        nargs="*",
+        type=Path,
+        default=[Path("results")],
+        metavar="DIR_OR_BUNDLE",
+        help="a folder of records, or a bundle, which is validated first; results/ if none",
+    )
+    _reports(leaderboard)
     _history(_command(made, "history", "follow records from commit to commit, in asv's pages and in our own words"))
     _command(made, "schema", "print the JSON schema of a suite's file, for editors")
     return parser
@@ -65,6 +84,14 @@ def _command(
     return made.add_parser(
         name, help=text, description=f"{text[0].upper()}{text[1:]}.", epilog=_EXIT, allow_abbrev=False
     )
+
+
+def _forms(word: str) -> tuple[str, ...]:
+    """Forms of figures beside SVG, which is always written."""
+    forms = word.split(",")
+    if wrong := [form for form in forms if form not in FORMS]:
+        raise argparse.ArgumentTypeError(f"{wrong[0]!r} is no form of figures; these are: {', '.join(FORMS)}")
+    return tuple(form for form in FORMS if form in forms and form != "svg")
 
 
 def _compare(compare: argparse.ArgumentParser) -> None:
@@ -152,6 +179,10 @@ def _plugins(parser: argparse.ArgumentParser, *kinds: str) -> None:
 
 def _folders(parser: argparse.ArgumentParser) -> None:
     _results(parser)
+    _reports(parser)
+
+
+def _reports(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--reports", type=Path, default=Path("reports"), metavar="DIR", help="where reports go (reports/)"
     )

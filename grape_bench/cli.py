@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from grape_bench.arguments import COMMANDS, make_parser, parse
 from grape_bench.errors import UserError, allowed
@@ -126,12 +126,12 @@ def _measure(suites: "list[Suite]", options: "RunOptions", reports: Path) -> int
     return code
 
 
-def _write(suite: "Suite", results: Path, reports: Path) -> None:
+def _write(suite: "Suite", results: Path, reports: Path, **extras: Any) -> None:
     from grape_bench.report import write
     from grape_bench.store import Store
 
-    written = write(suite, Store(results), reports)
-    pages = sorted((path for path in written if path.suffix != ".svg"), key=lambda one: one.suffix == ".html")
+    written = write(suite, Store(results), reports, **extras)
+    pages = sorted((path for path in written if path.parent == reports), key=lambda one: one.suffix == ".html")
     print(*pages, sep="\n")
 
 
@@ -203,6 +203,20 @@ def _validate(arguments: argparse.Namespace) -> int:
     return FAILED if refused else DONE
 
 
+def _leaderboard(arguments: argparse.Namespace) -> int:
+    from grape_bench import leaderboard
+    from grape_bench.report import save
+    from grape_bench.submissions import gathered
+
+    with gathered(arguments.places) as found:
+        for name, reasons in found.refused.items():
+            print(leaderboard.plain(f"{name}: refused"), *map(leaderboard.plain, reasons), sep="\n  ", file=sys.stderr)
+        if found.files:
+            page = leaderboard.report(found)
+            print(leaderboard.text(page), *save(page, arguments.reports), sep="\n")
+    return FAILED if found.refused else DONE
+
+
 def _report(arguments: argparse.Namespace) -> int:
     from grape_bench.store import Store
     from grape_bench.suite_files import SUITES, all_files, by_name, load_all
@@ -216,7 +230,7 @@ def _report(arguments: argparse.Namespace) -> int:
         if suite.name not in known:
             raise UserError(f"{suite.name} has no records under {arguments.results}; run it first")
     for suite in suites:
-        _write(suite, arguments.results, arguments.reports)
+        _write(suite, arguments.results, arguments.reports, figures=arguments.figures, latex=arguments.latex)
     return DONE
 
 
@@ -314,7 +328,21 @@ def _schema(arguments: argparse.Namespace) -> int:
 _COMMANDS = dict(
     zip(
         COMMANDS,
-        (_run, _check, _list, _verify, _report, _records, _compare, _claims, _bundle, _validate, _history, _schema),
+        (
+            _run,
+            _check,
+            _list,
+            _verify,
+            _report,
+            _records,
+            _compare,
+            _claims,
+            _bundle,
+            _validate,
+            _leaderboard,
+            _history,
+            _schema,
+        ),
         strict=True,
     )
 )

@@ -1,4 +1,4 @@
-"""Names of lines at their ends, moved apart no more than they must be."""
+"""Names of lines and dots at their heights, moved apart no more than they must be."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -16,32 +16,40 @@ _GAP_IN = 0.07  # between the end of a line and what leads from it to its name
 
 
 class _Name(NamedTuple):
-    """The name of a line that ends at this point of the axes, of which 0 to 1 is inside."""
+    """The name of what is at this point of the axes, of which 0 to 1 is inside.
+
+    Args:
+        led: a thin line leads from there to the name.
+    """
 
     end: tuple[float, float]
     text: str
     colour: str
     marker: str = ""
+    led: bool = True
 
 
 def room_in(figure: Figure) -> float:
     """Inches that the names need at the right of a figure."""
     names = [curve.label for panel in figure.panels for curve in panel.curves]
+    names += [dot.label for panel in figure.panels for dot in panel.dots]
     names += [_level(*level) for panel in figure.panels for level in panel.levels]
     return _TEXT_IN + _LETTER_IN * max((len(_short(name)) for name in names), default=0)
 
 
 def draw_legend(axes: Axes, panel: Panel) -> None:
-    """Write each line's name at its height, with its marker, and lead to it from the line's end."""
+    """Write each name at its height, with its marker, and lead to it from the end of its line."""
     names = sorted(_names(axes, panel), key=lambda one: one.end[1])
     width, height = _size_in(axes)
     for name, place in zip(names, apart([one.end[1] for one in names], _LINE_IN / height), strict=True):
         leader, marker, text = (1 + inches / width for inches in (_LEADER_IN, _MARKER_IN, _TEXT_IN))
         x, y = name.end
-        lines = [Line2D([x + _GAP_IN / width, leader], [y, place], linewidth=0.6, alpha=0.6, color=name.colour)]
+        lines = []
+        if name.led:
+            lines += [Line2D([x + _GAP_IN / width, leader], [y, place], linewidth=0.6, alpha=0.6, color=name.colour)]
         if name.marker:
             look = {"marker": name.marker, "linestyle": "", "markeredgewidth": 0.0, "color": name.colour}
-            lines.append(Line2D([marker], [place], **look))  # type: ignore[arg-type]
+            lines += [Line2D([marker], [place], **look)]  # type: ignore[arg-type]
         for line in lines:
             line.set(transform=axes.transAxes, clip_on=False)
             axes.add_line(line)
@@ -79,6 +87,10 @@ def _names(axes: Axes, panel: Panel) -> Iterator[_Name]:
             x, y = to_axes.transform((curve.x[-1], curve.y[-1]))
             look = style(curve.slot)
             yield _Name((float(x), float(y)), _short(curve.label), look.colour, look.marker)
+    for dot in panel.dots:
+        x, y = to_axes.transform((dot.x.mid, dot.y.mid))
+        look = style(dot.slot)
+        yield _Name((float(x), float(y)), _short(dot.label), look.colour, look.marker, led=False)
     for name, level in panel.levels:
         y = axes.transAxes.inverted().transform(axes.transData.transform((1, level)))[1]
         yield _Name((1.0, float(y)), _level(name, level), INK)

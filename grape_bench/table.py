@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from grape_bench.interval import Interval
+
 Tone = Literal[
     "plain", "muted", "reference", "ok", "skipped", "failed", "missing", "unlearned",
     "faster", "slower", "smaller", "larger", "better", "worse", "same", "unclear",
@@ -16,11 +18,13 @@ class Entry:
 
     Args:
         note: a second, quieter line; tone: what the entry says, never told by colour alone.
+        behind: of the first entry of a row, what the row rests on, for a reader who asks; Markdown has no place for it.
     """
 
     text: str
     note: str = ""
     tone: Tone = "plain"
+    behind: "Table | None" = None
 
 
 Row = tuple[Entry, ...]
@@ -65,22 +69,42 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class Dot:
+    """One encoding as a point of a figure of costs and scores.
+
+    Args:
+        slot: as for a curve.
+        x: what it costs, above 0; y: what it buys.
+        beaten: another one buys as much for less, so that this one is drawn as a ring and the front passes it by.
+    """
+
+    label: str
+    slot: int
+    x: Interval
+    y: Interval
+    beaten: bool = False
+
+
+@dataclass(frozen=True)
 class Panel:
-    """One pair of axes.
+    """One pair of axes, with curves over lengths or with dots.
 
     Args:
         levels: horizontal lines with their names; mark: a vertical line with its name.
     """
 
     title: str
-    curves: tuple[Curve, ...]
+    curves: tuple[Curve, ...] = ()
     levels: tuple[tuple[str, float], ...] = ()
     mark: tuple[str, float] | None = None
+    dots: tuple[Dot, ...] = ()
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One or more panels that share their axes' meaning. The x axis is logarithmic to base 2.
+    """One or more panels that share their axes' meaning.
+
+    The x axis is logarithmic: to base 2 for lengths, to base 10 for the costs of dots.
 
     Args:
         id: unique in the report, of letters, digits and hyphens; also the name of its file.

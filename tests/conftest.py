@@ -69,6 +69,12 @@ def fabricated() -> Fabricated:
     return fabricate_suite()
 
 
+@pytest.fixture(scope="session")
+def make_fabricated() -> Callable[..., Fabricated]:
+    """Make such a suite with other encodings or seeds: `make_fabricated(seeds=range(8))`."""
+    return fabricate_suite
+
+
 def fabricate_record(cell: Cell, **changes: Any) -> Record:
     block_run = str(changes.get("block_run", "block-1"))
     role = str(changes.get("role", "member"))

@@ -6,10 +6,11 @@ from itertools import pairwise
 
 import pytest
 
+from grape_bench.interval import Interval
 from grape_bench.legend import apart
 from grape_bench.palette import INK, PALETTE, style
-from grape_bench.plots import inline, standalone
-from grape_bench.table import Curve, Figure, Panel
+from grape_bench.plots import inline, printed, standalone
+from grape_bench.table import Curve, Dot, Figure, Panel
 
 NAN = float("nan")
 
@@ -105,6 +106,35 @@ def test_any_name_is_shown_as_text(label):
     assert not list(root.iter("script"))
     texts = ["".join(element.itertext()) for element in root.iter("text")]
     assert any(text == label or (text.endswith("…") and label.startswith(text[:-1])) for text in texts)
+
+
+def _front(share=True):
+    low, high = Interval(0.1, 0.2, 0.3, 5), Interval(0.6, 0.7, 0.8, 5)
+    dots = (
+        Dot("rope", 0, Interval.exact(1.0), low),
+        Dot("alibi", 1, Interval(1.1, 1.2, 1.3, 5), high),
+        Dot("t5", 2, Interval(2.0, 2.5, 3.0, 5), Interval(NAN, 0.5, NAN), beaten=True),
+    )
+    return Figure("front", "Scores and costs", "cost", "score", (Panel("time", dots=dots),), share=share)
+
+
+@pytest.mark.parametrize("share", [True, False])
+def test_dots_are_named_and_the_beaten_ones_are_rings(share):
+    root = ET.fromstring(inline(_front(share)))
+    texts = ["".join(element.itertext()) for element in root.iter("text")]
+    assert {"rope", "alibi", "t5", "time", "cost", "score"} <= set(texts)
+    rings = [one.get("style") for one in root.iter("use") if "fill-opacity: 0" in (one.get("style") or "")]
+    assert len(rings) == 1
+    assert PALETTE[2] in rings[0]
+
+
+@pytest.mark.parametrize("form", ["pdf", "png"])
+@pytest.mark.parametrize("figure", [_figure(), _front()], ids=["curves", "dots"])
+def test_papers_get_the_same_bytes_without_a_date(form, figure):
+    content = printed(figure, form)
+    assert content == printed(figure, form)
+    assert content.startswith({"pdf": b"%PDF", "png": b"\x89PNG"}[form])
+    assert not re.search(rb"CreationDate|Producer|Software|atplotlib", content)
 
 
 def test_a_figure_without_lines_can_be_drawn():

@@ -1,5 +1,7 @@
 """Every renderer in the folder: what it keeps, and what it lets no record do."""
 
+import base64
+import hashlib
 import html.parser
 import re
 
@@ -11,7 +13,7 @@ from grape_bench.renderers.markdown import escape
 from grape_bench.table import Curve, Entry, Facts, Figure, Heading, Panel, Prose, Report, Section, Table, Tally
 
 HOSTILE = '<script>alert("1")</script> & `code` | *star* [x](http://evil.example) \x1b[31m'
-VOID = {"meta", "link", "br", "img", "hr", "wbr"}
+VOID = {"meta", "link", "br", "img", "hr", "wbr", "input"}
 
 
 class _Page(html.parser.HTMLParser):
@@ -47,13 +49,14 @@ class _Page(html.parser.HTMLParser):
 
 @pytest.fixture
 def report():
+    behind = Table("table-1-1", HOSTILE, ("length", HOSTILE), ((Entry("64"), Entry("0.5 0.6", HOSTILE)),))
     table = Table(
         "table-1",
         "A table",
         ("encoding", HOSTILE),
         (
             (Entry(HOSTILE),),
-            (Entry("rope"), Entry("1.05", HOSTILE, "slower")),
+            (Entry("rope", behind=behind), Entry("1.05", HOSTILE, "slower")),
             (Entry("none"), Entry("failed", "oom", "failed")),
         ),
         foot="read it so",
@@ -94,7 +97,8 @@ def test_all_titles_and_figures_are_there(renderer, report):
 
 def test_no_string_of_a_record_becomes_markup(renderer, report):
     text = renderer.render(report)
-    assert "<script" not in text
+    assert "<script>alert" not in text
+    assert text.count("<script") == (renderer.suffix == ".html")  # its own
     assert "\x1b" not in text
 
 
@@ -108,10 +112,9 @@ def test_a_real_report_renders(renderer, fabricated):
 
 def test_the_page_is_well_formed_and_needs_nothing_beside_it(report):
     page = _Page(Registry("renderers")["html"].load()().render(report))
-    assert "script" not in page.tags
-    assert page.tags.count("table") == 2
-    assert page.tags.count("svg") == 1
-    assert page.tags.count("figcaption") == 3
+    assert page.tags.count("table") == 3
+    assert page.tags.count("caption") == 2
+    assert page.tags.count("svg") == page.tags.count("figcaption") == page.tags.count("script") == 1
     assert page.addresses
     assert all(address.startswith("#") for address in page.addresses)
     assert {address.removeprefix("#") for address in page.addresses} <= set(page.ids)
@@ -121,8 +124,29 @@ def test_the_page_is_well_formed_and_needs_nothing_beside_it(report):
 
 def test_the_first_entry_heads_its_row_and_a_lone_one_those_below(report):
     text = Registry("renderers")["html"].load()().render(report)
-    assert '<tr><th scope="row">rope</th><td class=slower>1.05<small>' in text
-    assert '<tr class="setting"><th scope="rowgroup" colspan="2">' in text
+    assert '<tr><th scope="row">none</th><td class="failed">failed<small>' in text
+    assert '<tbody>\n<tr class="setting"><th scope="rowgroup" colspan="2">' in text
+
+
+def test_a_row_leads_to_what_it_rests_on(report):
+    text = Registry("renderers")["html"].load()().render(report)
+    assert '<th scope="row"><a class="unfold" href="#table-1-1">rope</a></th>' in text
+    assert '<table id="table-1-1">' in text
+    assert "0.5 0.6" not in Registry("renderers")["markdown"].load()().render(report)
+
+
+def test_the_policy_of_the_page_allows_its_own_script_alone(report):
+    text = Registry("renderers")["html"].load()().render(report)
+    script = re.search(r"<script>(.*)</script>", text, re.DOTALL).group(1)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text).group(1)
+    assert policy.startswith(f"default-src 'none'; script-src 'sha256-{digest}'; ")
+    assert "http" not in policy
+
+
+def test_rows_can_be_filtered_by_what_the_report_has(report):
+    text = Registry("renderers")["html"].load()().render(report)
+    assert re.findall(r'<option value="(\w+)">', text) == ["failed", "slower"]
 
 
 def test_markdown_points_at_files_of_figures_and_keeps_its_columns(report):

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -35,12 +36,17 @@ def _table(report, name):
     return next(table for table in report.tables() if table.id == name)
 
 
+def _section(report, name):
+    return next(section for section in report.sections if section.id == name)
+
+
 def _rows(table):
     return {row[0].text: row[1:] for row in table.rows if len(row) > 1}
 
 
 def test_sections_stand_in_order(make_report):
     assert [section.id for section in make_report().sections] == [
+        "ranking",
         "summary",
         "article",
         "accuracy",
@@ -59,11 +65,11 @@ def test_ids_are_unique_and_columns_are_filled(make_report):
     ids = [piece.id for piece in (*tables, *figures, *report.sections)]
     assert len(ids) == len(set(ids))
     assert all(len(row) in (1, len(table.columns)) for table in tables for row in table.rows)
-    assert len(figures) == 2 + 4 + 2  # tasks, metrics of attention, metrics of the model
+    assert len(figures) == 2 * 2 + 4 + 2  # fronts and curves of tasks, metrics of attention, metrics of the model
 
 
 def test_the_summary_counts_every_cell_once(make_report, fabricated):
-    summary = make_report().sections[0]
+    summary = _section(make_report(), "summary")
     (tally,) = (piece for piece in summary.pieces if isinstance(piece, Tally))
     counts = {word: count for _, word, count in tally.counts}
     assert counts == {"ok": 321, "skipped": 6, "failed": 5, "missing": 4, "did not learn": 5}
@@ -91,7 +97,7 @@ def test_without_sinusoidal_time_is_relative_to_the_baseline_and_says_so(make_re
     report = make_report(
         encodings=("none", "rope"), cells=[cell for cell in fabricated.cells if cell.encoding in ("none", "rope")]
     )
-    facts = next(piece for piece in report.sections[1].pieces if isinstance(piece, Facts))
+    facts = next(piece for piece in _section(report, "article").pieces if isinstance(piece, Facts))
     assert "in place of sinusoidal" in dict(facts.items)["relative training time"]
     assert _rows(_table(report, "article-table"))["none"][1:3][1].text == "1"
 
@@ -214,8 +220,25 @@ def test_files_are_written_page_last_and_byte_for_byte(make_report, tmp_path):
     assert first[-1] == tmp_path / "first" / "fabricated.html"
     names = [path.relative_to(tmp_path / "first") for path in first]
     assert Path("fabricated.md") in names
-    assert len([name for name in names if name.parts[0] == "fabricated" and name.suffix == ".svg"]) == 8
+    assert len([name for name in names if name.parts[0] == "fabricated" and name.suffix == ".svg"]) == 10
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in again]
+
+
+def test_papers_get_figures_and_tables_in_their_forms(make_report, tmp_path):
+    report = make_report(records=[])
+    report = replace(report, sections=(_section(report, "accuracy"), _section(make_report(), "ranking")))
+    names = {path.name for path in save(report, tmp_path, figures=("pdf", "png"), latex=True)}
+    figures = {f"{one.id}.{form}" for one in report.figures() for form in ("svg", "pdf", "png")}
+    assert names == {f"{one.id}.tex" for one in report.tables()} | figures | {"fabricated.md", "fabricated.html"}
+
+
+def test_the_page_of_fifty_encodings_is_below_5_mb(make_fabricated, metrics, monkeypatch):
+    monkeypatch.setattr("grape_bench.interval._RESAMPLES", 20)
+    names = tuple(f"rope(base={1000 + number}) + alibi" for number in range(49))
+    made = make_fabricated(encodings=("none", *names), seeds=tuple(range(5)))
+    report = build(made.suite, made.cells, made.records, metrics)
+    page = Registry("renderers")["html"].load()().render(report)
+    assert 1_000_000 < len(page.encode()) < 5_000_000
 
 
 def test_a_suite_is_written_from_its_store(make_record, environment, tmp_path):

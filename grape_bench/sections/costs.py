@@ -7,6 +7,7 @@ from grape_bench.bench import Bench, Grid, value
 from grape_bench.cell import CostCell
 from grape_bench.outcome import Outcome
 from grape_bench.ranking import RATIO_MARGIN
+from grape_bench.sections.cells import cost_cells, crowded
 from grape_bench.sections.wording import CONTENDED_MARK, cost, factor, quantity, span, standing
 from grape_bench.table import Curve, Entry, Figure, Heading, Panel, Piece, Prose, Row, Section, Table
 from grape_bench.view import View
@@ -18,12 +19,17 @@ _MARKS = (
 
 
 class _Part(NamedTuple):
-    """One metric on one machine, and the prefix of its anchors."""
+    """One metric on one machine, and the prefix of its anchors.
+
+    Args:
+        brief: there is too much behind its rows to print.
+    """
 
     view: View
     bench: Bench
     grids: tuple[Grid, ...]
     anchor: str
+    brief: bool = False
 
     @property
     def metric(self) -> str:
@@ -36,7 +42,8 @@ class _Part(NamedTuple):
 
 def costs(view: View) -> Section | None:
     """For each machine, scope and metric: a figure, and one table with all settings."""
-    pieces = [piece for number, bench in enumerate(view.benches, 1) for piece in _bench(view, bench, number)]
+    brief = crowded(view)
+    pieces = [piece for number, bench in enumerate(view.benches, 1) for piece in _bench(view, bench, number, brief)]
     return Section("cost", "Cost", (Prose(_reading(view)), *pieces)) if pieces else None
 
 
@@ -67,16 +74,17 @@ def _reading(view: View) -> str:
         return "The suite names no baseline, so there are absolute figures alone: medians of all samples."
     return (
         f"Each entry is the ratio to {view.suite.baseline} with a mark, and below it its interval and the absolute "
-        "figure: the median of all samples of a time, or a peak of memory. The intervals at one setting and length hold "
-        "together at 95 % (Bonferroni), so that a row may be searched for what stands out. Times pair round by round within "
-        "one process, so that what slows the machine leaves the ratio; memory does not scatter and has no interval. "
+        "figure: the median of all samples of a time, or a peak of memory. The intervals at one setting and length "
+        "hold together at 95 % (Bonferroni), so that a row may be searched for what stands out. Times pair round by "
+        "round within one process, so that what slows the machine leaves the ratio; memory does not scatter and has no "
+        "interval. "
         f"{_MARKS} {CONTENDED_MARK} marks times taken while other work shared the core."
     )
 
 
-def _bench(view: View, bench: Bench, number: int) -> Iterator[Piece]:
+def _bench(view: View, bench: Bench, number: int, brief: bool) -> Iterator[Piece]:
     for (scope, metric), grids in bench.metrics().items():
-        part = _Part(view, bench, grids, f"bench-{number}-{scope}-{metric.replace('_', '-')}")
+        part = _Part(view, bench, grids, f"bench-{number}-{scope}-{metric.replace('_', '-')}", brief)
         where = f" on {bench.environment.machine}" if bench.environment and len(view.benches) > 1 else ""
         yield Heading(f"{scope.capitalize()}: {view.name(metric)}, {part.unit}{where}")
         figure = _figure(part)
@@ -87,17 +95,21 @@ def _bench(view: View, bench: Bench, number: int) -> Iterator[Piece]:
 
 def _table(part: _Part) -> Table:
     lengths = sorted({length for grid in part.grids for length in grid.lengths})
-    rows = [row for grid in part.grids for row in _rows(part, grid, lengths)]
+    rows = [row for number, grid in enumerate(part.grids, 1) for row in _rows(part, grid, lengths, number)]
     relative = f"ratio to {part.bench.baseline}, and {part.unit}" if part.bench.baseline else part.unit
     caption = f"{part.view.name(part.metric).capitalize()} by length in tokens: {relative}"
     return Table(f"{part.anchor}-table", caption, ("encoding", *map(str, lengths)), tuple(rows))
 
 
-def _rows(part: _Part, grid: Grid, lengths: list[int]) -> Iterator[Row]:
+def _rows(part: _Part, grid: Grid, lengths: list[int], number: int) -> Iterator[Row]:
     yield (Entry(str(grid.setting)),)
     controls = [part.bench.control(grid, length) for length in lengths]
-    for encoding in grid.encodings:
-        yield (Entry(encoding), *(cost(part.bench, grid, encoding, length, part.unit) for length in lengths))
+    for index, encoding in enumerate(grid.encodings, 1):
+        behind = cost_cells(grid, encoding, f"{part.anchor}-{number}-{index}", brief=part.brief)
+        yield (
+            Entry(encoding, behind=behind),
+            *(cost(part.bench, grid, encoding, length, part.unit) for length in lengths),
+        )
         if encoding == part.bench.baseline and any(controls):
             entries = (
                 Entry(factor(one.interval), span(one.interval), "muted") if one else Entry("") for one in controls

@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Iterator
 
 from grape_bench.record import AccuracyReading
+from grape_bench.sections.cells import trial_cells
 from grape_bench.sections.wording import ABSENT, UNLEARNED, accuracy, amount_of, share, unlearned
 from grape_bench.table import Curve, Entry, Figure, Heading, Panel, Piece, Prose, Row, Section, Table
 from grape_bench.trial import Course, Trial
@@ -43,7 +44,8 @@ def _table(course: Course, group: str, anchor: str) -> Table:
     columns = ["encoding", *(_column(course, length) for length in course.lengths)]
     columns += ["did not learn", "steps to 0.9"] if headline else []
     columns += ["learning rate"] if headline and course.cell.tune else []
-    rows = [_row(course, trial, group, headline) for trial in course.trials]
+    behind = (trial_cells(course, trial, group, f"{anchor}-{number}") for number, trial in enumerate(course.trials, 1))
+    rows = [_row(course, trial, group, cells) for trial, cells in zip(course.trials, behind, strict=True)]
     rows += [_level(course, group, "blind", len(columns)), _level(course, group, "chance", len(columns))]
     name = f"{group}, the headline group" if headline else group
     caption = f"Accuracy in {name}, by test length in tokens"
@@ -54,11 +56,12 @@ def _column(course: Course, length: int) -> str:
     return f"{length} (trained)" if length == course.train_length else f"{length}"
 
 
-def _row(course: Course, trial: Trial, group: str, headline: bool) -> Row:
+def _row(course: Course, trial: Trial, group: str, cells: Table) -> Row:
+    headline = group == course.headline
     entries = [accuracy(trial, length, group) for length in course.lengths]
     entries += [unlearned(trial), _steps(trial)] if headline else []
     entries += [_rate(trial)] if headline and course.cell.tune else []
-    return (Entry(trial.encoding), *entries)
+    return (Entry(trial.encoding, behind=cells), *entries)
 
 
 def _rate(trial: Trial) -> Entry:

@@ -21,10 +21,7 @@ def summary(view: View) -> Section:
             ("unlearned", "did not learn", unlearned),
         )
     )
-    hardware = Facts(tuple(("machine", _hardware(one)) for one in view.environments))
-    asked = (
-        Facts((("suite", _asked(view)), *hardware.items)) if view.environments else Facts((("suite", _asked(view)),))
-    )
+    asked = Facts((("suite", _asked(view)), *(("machine", hardware(one)) for one in view.environments)))
     nothing = (
         () if view.environments else (Prose("Nothing has been measured yet: there are no records of this suite."),)
     )
@@ -40,7 +37,8 @@ def _asked(view: View) -> str:
     )
 
 
-def _hardware(one: Environment) -> str:
+def hardware(one: Environment) -> str:
+    """A machine and the versions on it, on one line."""
     device = one.device if one.device != "cpu" else f"{one.cpu}, {amount_of(one.cores, 'core')}"
     commit = f", commit {one.commit[:10]}" if one.commit else ""
     dirty = " (dirty)" if one.dirty else ""

@@ -1,0 +1,93 @@
+"""Accuracy of many, pooled: who learned and how well, and apart from these who did not."""
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+
+from grape_bench.board import Board, Measure, Member
+from grape_bench.interval import Interval, mean_interval
+from grape_bench.sections.standings import RANKS, Column, ranks, rests, setting
+from grape_bench.sections.wording import ABSENT, amount_of, share
+from grape_bench.table import Entry, Prose, Section, Table
+
+_READING = (
+    "Scores are normalised: 0 is what a reader without positions can reach, 1 a perfect one. They are means over the "
+    "seeds that learned, ± half of the 95 % t interval, over all machines and people. The same seed on another machine "
+    "is a replicate and no further sample: replicates are averaged first. The area is the mean score from the training "
+    "length up, each doubling weighing the same. In all suites a seed has learned from a score of {threshold:g} at the "
+    "training length."
+)
+
+
+def accuracy(boards: Sequence[Board], threshold: float) -> Section | None:
+    """A table for each task and recipe, of those that learned."""
+    tables = [_table(board, threshold, f"accuracy-{number}") for number, board in enumerate(boards, 1)]
+    found = [one for one in tables if one.rows]
+    reading = Prose(f"{_READING.format(threshold=threshold)} {RANKS.format(unit='seed')}")
+    return Section("accuracy", "Accuracy", (reading, *found)) if found else None
+
+
+def unlearned(boards: Sequence[Board], threshold: float) -> Section | None:
+    """Those of which no seed learned."""
+    rows = tuple(
+        (Entry(one.name), Entry(setting(board)), Entry(_span(one)), Entry(rests(one)))
+        for board in boards
+        for one in board.members
+        if one.values and not one.learned(threshold)
+    )
+    columns = ("encoding", "task", "scores", "rests on")
+    table = Table("unlearned-table", "Trained, and no seed learned", columns, rows, prose=True)
+    return Section("unlearned", "Did not learn", (table,)) if rows else None
+
+
+def _table(board: Board, threshold: float, anchor: str) -> Table:
+    measures = board.measures(threshold)
+    columns = [column for one in measures for column in (_score(one), ranks(one, "seeds", _gap))]
+    columns += [_seeds(board, threshold), Column("rests on", lambda one: Entry(rests(one)))]
+    found = [one for one in board.members if one.learned(threshold)]
+    found.sort(key=lambda member: [_lowness(one, member) for one in reversed(measures)])
+    rows = tuple((Entry(member.name), *(column.fill(member) for column in columns)) for member in found)
+    foot = " ".join(column.foot for column in columns if column.foot)
+    return Table(anchor, setting(board), ("encoding", *(column.title for column in columns)), rows, foot=foot)
+
+
+def _score(measure: Measure) -> Column:
+    def fill(member: Member) -> Entry:
+        found = measure.scores.get(member.name)
+        return Entry(_mean(mean_interval(list(found.values())))) if found else ABSENT
+
+    return Column(measure.title, fill)
+
+
+def _seeds(board: Board, threshold: float) -> Column:
+    """Seeds that learned, of all that anyone tried, and what became of the others."""
+
+    def fill(member: Member) -> Entry:
+        learned = len(member.learned(threshold))
+        counts = Counter(one.status for one in member.lost)
+        counts.update({"missing": len(board.units) - len(member.tried), "did not learn": len(member.values) - learned})
+        note = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+        return Entry(f"{learned} of {len(board.units)}", note, "unclear" if note else "plain")
+
+    return Column("seeds", fill)
+
+
+def _lowness(measure: Measure, member: Member) -> float:
+    """What orders rows: the best first, and last who has no such score."""
+    found = measure.scores.get(member.name)
+    return -statistics.fmean(found.values()) if found else math.inf
+
+
+def _gap(score: float) -> str:
+    return f"a gap of {share(score)}" if score <= 1 else "no gap"
+
+
+def _mean(interval: Interval) -> str:
+    return share(interval.mid) + (f" ± {share(interval.half)}" if interval.known else "")
+
+
+def _span(member: Member) -> str:
+    low, high = (round(end(member.values.values()), 2) + 0.0 for end in (min, max))  # + 0.0: never -0.00
+    scores = f"{low:.2f} to {high:.2f}" if low < high else f"{low:.2f}"
+    return f"{scores} over {amount_of(len(member.values), 'seed')}"
