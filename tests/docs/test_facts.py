@@ -4,15 +4,18 @@ from pathlib import Path
 
 import pytest
 
+from grape_bench.backends.auto import _TABLE
 from grape_bench.bench import CONTENDED
 from grape_bench.environment import COMPARED
 from grape_bench.gate import TOLERANCE
 from grape_bench.ranking import RATIO_MARGIN
+from grape_bench.registry import Registry
 from grape_bench.timing import EFFORTS
 
 HOME = Path(__file__).resolve().parents[2]
 DESIGN = (HOME / "docs" / "design.md").read_text(encoding="utf-8")
 MEASURING = (HOME / "docs" / "measuring.md").read_text(encoding="utf-8")
+BACKENDS = (HOME / "docs" / "backends.md").read_text(encoding="utf-8")
 PACKAGE = HOME / "grape_bench"
 MODULES = [path.stem for path in PACKAGE.glob("*.py") if path.stem != "__init__"]
 FOLDERS = [f"{path.parent.name}/" for path in PACKAGE.glob("*/__init__.py")]
@@ -44,3 +47,17 @@ def test_tolerances_are_as_they_say(name: str) -> None:
 def test_margins_are_as_they_say() -> None:
     assert f"a margin, {RATIO_MARGIN:.0%}".replace("%", " %") in MEASURING
     assert f"is above {CONTENDED:g}, other work" in MEASURING
+
+
+def test_auto_chooses_by_the_table_that_is_shown() -> None:
+    rows = [
+        f"| {', '.join(sorted(row.kinds)) or 'none'} | {', '.join(sorted(row.when)) or 'always'} | `{row.backend}` |"
+        for row in _TABLE
+    ]
+    shown = BACKENDS.partition("## What `auto` chooses")[2].partition("\n## ")[0]
+    assert [line for line in shown.splitlines() if line.endswith("` |")] == rows
+
+
+def test_every_backend_is_told_of() -> None:
+    for name in Registry("backends"):
+        assert f"| `{name}` |" in BACKENDS
