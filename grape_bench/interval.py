@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,8 +93,12 @@ def detectable(values: Sequence[float], level: float = LEVEL) -> float:
     n = len(values)
     if n == 1:
         return math.nan
-    delta = float(nctdtrinc(n - 1, 1 - POWER, stdtrit(n - 1, (1 + level) / 2)))
-    return delta * float(np.std(values, ddof=1)) / math.sqrt(n)
+    return _effect(n, level) * float(np.std(values, ddof=1)) / math.sqrt(n)
+
+
+@cache  # a slow root that depends on these two alone
+def _effect(n: int, level: float) -> float:
+    return float(nctdtrinc(n - 1, 1 - POWER, stdtrit(n - 1, (1 + level) / 2)))
 
 
 def paired_ratio(a: Rows, b: Rows, *, seed: int, level: float = LEVEL) -> Interval:
