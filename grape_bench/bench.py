@@ -126,8 +126,11 @@ class Bench:
         base = grid.outcomes.get((reference or self.baseline or "", length))
         if not member or not base or member.standing != "ok":
             return None
-        others = self.readings.get((base.cell.id, "member"), ())
-        return self._beside(member.records, others, family or _ratios(grid, length))
+        return self.between(member, base, family=family or _ratios(grid, length))
+
+    def between(self, member: Outcome, base: Outcome, *, family: int = 1) -> Comparison | None:
+        """The ratio of one cell to another, whatever they differ in; None where they were not measured side by side."""
+        return self._beside(member.records, self.readings.get((base.cell.id, "member"), ()), family)
 
     def control(self, grid: Grid, length: int) -> Comparison | None:
         """The ratio of the baseline to itself, measured as if it were another member: what this machine can resolve."""

@@ -127,9 +127,7 @@ class LowRank(Bias):
             than a half precision number has.
     """
 
-    def __init__(
-        self, u: Tensor, v: Tensor, row: Tensor | None = None, *, domain: str = "both", bounded: bool = False
-    ):
+    def __init__(self, u: Tensor, v: Tensor, row: Tensor | None = None, *, domain: str = "both", bounded: bool = False):
         self.u, self.v, self.row, self.domain, self.bounded = u, v, row, domain, bounded
 
     def tile(self, rows: slice = ALL, cols: slice = ALL, scores: Tensor | None = None) -> Tensor:

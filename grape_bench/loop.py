@@ -145,6 +145,7 @@ class Loop:
             fault=result.fault,
             message=result.message,
             reading=result.reading,
+            notes=result.notes,
             seconds=seconds,
             environment=environment,
         )

@@ -7,6 +7,7 @@ import torch
 
 from grape_bench import gate, memory, timing
 from grape_bench.cell import AccuracyCell, Block, CostCell, ModelOptions, TrainingOptions
+from grape_bench.errors import Unsupported
 from grape_bench.registry import Registry
 from grape_bench.worker import Protocol, measure
 
@@ -15,8 +16,15 @@ pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device"),
 ]
 
-ENCODINGS = [f"{name}({plugin.facts['around']})" if plugin.wraps else name for name, plugin in Registry("encodings").items()]
-COMBINATIONS = product([*ENCODINGS, "rope + fourier"], Registry("backends"), ("float32", "bfloat16", "float16"))
+DTYPES = ["float32", "bfloat16", "float16"]
+ENCODINGS = [
+    f"{name}({plugin.facts['around']})" if plugin.wraps else name for name, plugin in Registry("encodings").items()
+]
+# Every encoding by the way most users run one, and those of each kind of bias on every backend.
+EACH_KIND = ("none", "rope", "t5", "alibi", "rope + fourier", "fox", "grape_ap", "cope")
+COMBINATIONS = dict.fromkeys(
+    [*product(ENCODINGS, ["sdpa", "auto"], ["bfloat16"]), *product(EACH_KIND, Registry("backends"), DTYPES)]
+)
 
 
 @pytest.mark.parametrize(("encoding", "backend", "dtype"), COMBINATIONS)
@@ -32,7 +40,10 @@ def test_every_encoding_agrees_with_the_oracle(encoding, backend, dtype, causal)
         dtype=dtype,
         causal=causal,
     )
-    gate.check(cell, "cuda")
+    try:
+        gate.check(cell, "cuda")
+    except Unsupported as reason:
+        pytest.skip(str(reason))
 
 
 def test_events_time_what_the_device_does():

@@ -40,8 +40,9 @@ ALLOWED = {
     "renderers": {"errors", "legend", "palette", "plots", "svg", "table"},
 }
 TORCH_FREE = [
-    "arguments", "catalogue", "cell", "cli", "environment", "errors", "export", "expression", "listing", "ranking", "record",
-    "registry", "report", "schedule", "store", "suite", "suite_files",
+    "arguments", "catalogue", "cell", "claims", "cli", "environment", "errors", "export", "expression",
+    "extrapolation", "groups", "listing", "pareto", "ranking", "record", "registry", "report", "schedule", "store",
+    "suite", "suite_files",
 ]  # fmt: skip
 MODULES = {
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"): path

@@ -104,7 +104,7 @@ def test_a_loss_that_is_no_number_is_a_failure_of_its_own_kind():
 
 
 def test_out_of_memory_is_told_from_other_errors(monkeypatch):
-    def starve(cell, device, *, decodes):
+    def starve(cell, device, **how):
         torch.empty(2**60, dtype=torch.uint8)
 
     monkeypatch.setattr(worker.gate, "check", starve)

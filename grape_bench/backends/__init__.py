@@ -100,7 +100,7 @@ def noting() -> Iterator[list[str]]:
         _NOTES.reset(token)
 
 
-@torch.compiler.assume_constant_result
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def note(text: str) -> None:
     """Say how this call is computed where its cell alone does not tell; compiled code says it while it is traced."""
     notes = _NOTES.get()

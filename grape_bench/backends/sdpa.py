@@ -4,7 +4,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from grape_bench.backends import Backend, Mask
+from grape_bench.backends import Backend, Mask, note
+from grape_bench.backends._fused import hide
 from grape_bench.bias import Bias
 from grape_bench.errors import Unsupported
 
@@ -26,13 +27,15 @@ class Sdpa(Backend):
         grouped = k.shape[1] != q.shape[1]
         k, v = mask.clean(k), mask.clean(v)
         rows, cols, width = q.shape[-2], k.shape[-2], v.shape[-1]
-        if bias is None and mask.keys is None and mask.causal and rows == cols:
+        masked = mask.keys is not None or mask.documents is not None
+        if bias is None and not masked and mask.causal and rows == cols:
             return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale, enable_gqa=grouped)
         matrix = mask.visible(rows, cols, q.device)
         if bias is not None:
             matrix = self._dense(bias, matrix, q)
             if mask.keys is not None:
-                q, k, v = _hide(q, k, v, mask.keys, scale)
+                q, k = hide(q, k, mask.keys)
+                v = F.pad(v, (0, 1))
         elif mask.keys is not None:
             seen = mask.keys[:, None, None]
             matrix = seen if matrix is None else seen & matrix
@@ -42,19 +45,13 @@ class Sdpa(Backend):
     def _dense(self, bias: Bias, visible: Tensor | None, q: Tensor) -> Tensor:
         if bias.reads_scores:
             raise Unsupported("sdpa never shows its scores, and this encoding's bias reads them")
+        if bias.learned:
+            note("unfused, since the mask needs a gradient")
         matrix = bias.tile()
         if visible is not None:
             matrix = matrix.masked_fill(~visible, float("-inf"))
         # CUDA kernels want the queries' dtype; the CPU kernel takes float32 beside half precision and is more exact.
         return matrix.to(q.dtype) if q.is_cuda or q.dtype == torch.float64 else matrix
-
-
-def _hide(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, scale: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Hide padding by a channel in which every query has 1 / scale and every hidden key a very negative number."""
-    low = -min(torch.finfo(k.dtype).max / 4, 1e19)
-    one = q.new_full((*q.shape[:-1], 1), 1 / scale)
-    hidden = torch.zeros_like(k[..., :1]).masked_fill(~keys[:, None, :, None], low)
-    return torch.cat((q, one), -1), torch.cat((k, hidden), -1), F.pad(v, (0, 1))
 
 
 PLUGIN = Sdpa

@@ -1,5 +1,6 @@
 """KERPLE: distances through a learned, conditionally positive definite kernel."""
 
+import math
 from typing import Literal
 
 import torch
@@ -18,8 +19,8 @@ class Kerple(Encoding):
         log      b(i, j) = -p_h log(1 + a_h |i - j|)
         power    b(i, j) = -a_h |i - j|^(p_h),   p_h at most 2
 
-    Both parameters are at least 0.01. They start at p ~ U(0, 2) and a ~ U(0, 1). The function is even, so an encoder
-    cannot tell left from right by it.
+    Both parameters are at least 0.01, being reflected at their bounds, where the authors' program sets them back. They
+    start at p ~ U(0, 2) and a ~ U(0, 1). The function is even, so an encoder cannot tell left from right by it.
 
     Args:
         site: its heads have two parameters each, in each layer.
@@ -51,8 +52,8 @@ class Kerple(Encoding):
 
     def bias(self, q: Tensor, features: Tensor | None, at: At) -> Bias:
         wide = torch.promote_types(q.dtype, torch.float32)
-        p = _clamped(self.p[self.rows].to(wide), 2.0 if self.form == "power" else None)
-        a = _clamped(self.a[self.rows].to(wide), None)
+        p = _within(self.p[self.rows].to(wide), 2.0 if self.form == "power" else math.inf)
+        a = _within(self.a[self.rows].to(wide), math.inf)
         return Toeplitz(self._values, [p, a], at.q_pos, at.k_pos, uniform=at.uniform)
 
     def _values(self, distance: Tensor, p: Tensor, a: Tensor) -> Tensor:
@@ -61,9 +62,11 @@ class Kerple(Encoding):
         return -p * (a * far).log1p() if self.form == "log" else -a * far**p
 
 
-def _clamped(x: Tensor, most: float | None) -> Tensor:
-    # The gradient passes the clamp: a value that a step pushed over the border must find its way back.
-    return x + (x.clamp(_LEAST, most) - x).detach()
+def _within(x: Tensor, most: float) -> Tensor:
+    # A clamp stops the gradient beyond a bound, and passing it on would be the gradient of another function.
+    width = most - _LEAST
+    turned = x - _LEAST if most == math.inf else (x - _LEAST).remainder(2 * width) - width
+    return _LEAST + turned.abs() if most == math.inf else most - turned.abs()
 
 
 PLUGIN = Kerple

@@ -17,7 +17,8 @@ class Metric:
         version: raised when a number it gives would change.
         kind: `time`, `memory`, `accuracy`, or `derived`, which is computed from `derived_from` when records are read.
         unit: of its numbers; better: `lower` or `higher`.
-        scopes: where it can be measured; decodes: through a cache, which the gate then checks too.
+        scopes: where it can be measured; decodes: through a cache, which the gate then checks too; backward: with
+            gradients, otherwise the gate compares none.
     """
 
     version = 1
@@ -26,6 +27,7 @@ class Metric:
     better = "lower"
     scopes: tuple[str, ...] = ("attention", "model")
     decodes = False
+    backward = True
     derived_from: str | None = None
 
     def prepare(self, cell: CostCell, device: str) -> Operation:

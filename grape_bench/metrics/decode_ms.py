@@ -15,6 +15,7 @@ class DecodeMs(Metric):
 
     scopes = ("attention",)
     decodes = True
+    backward = False
 
     def prepare(self, cell: CostCell, device: str) -> Operation:
         with torch.no_grad():

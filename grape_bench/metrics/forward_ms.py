@@ -11,6 +11,7 @@ class ForwardMs(Metric):
     """Milliseconds of encoding and attention together, forward only."""
 
     scopes = ("attention",)
+    backward = False
 
     def prepare(self, cell: CostCell, device: str) -> Operation:
         operation = AttentionOperation.of(cell, device)
