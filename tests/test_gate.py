@@ -188,7 +188,7 @@ def test_a_token_that_is_decoded_at_a_wrong_place_is_refused(monkeypatch: pytest
     decoding = cell("t5", metric="decode_ms", causal=True)
     gate.check(decoding, "cpu", decodes=True)
     step = Decoder._step
-    monkeypatch.setattr(Decoder, "_step", lambda self, tokens, at: step(self, tokens, replace(at, q_pos=at.q_pos * 0)))
+    monkeypatch.setattr(Decoder, "_step", lambda self, tokens, at: step(self, tokens, replace(at, k_pos=at.k_pos * 0)))
     gate.check(decoding, "cpu")
     with pytest.raises(GateError, match="a decoded token's outputs of t5"):
         gate.check(decoding, "cpu", decodes=True)

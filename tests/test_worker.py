@@ -2,6 +2,7 @@
 
 import shutil
 import sysconfig
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,10 +46,13 @@ def test_members_and_the_control_are_timed_in_the_same_rounds():
 
 
 def test_a_mutated_encoding_gets_no_time_and_is_named(monkeypatch):
-    turn = Rope._turn
-    # Wrong in single precision alone, so that the float64 oracle disagrees.
-    monkeypatch.setattr(Rope, "_turn", lambda self, x, p: turn(self, x, p + (x.dtype == torch.float32)))
-    monkeypatch.setattr(Rope, "rotate", lambda self, q, k, f, at: (self._turn(q, at.q_pos), turn(self, k, at.k_pos)))
+    rotate = Rope.rotate
+
+    def late(self, q, k, features, at):
+        """Queries a token late, in single precision alone, so that the float64 oracle disagrees."""
+        return rotate(self, q, k, features, replace(at, q_pos=at.q_pos + (q.dtype == torch.float32), tables={}))
+
+    monkeypatch.setattr(Rope, "rotate", late)
     done = measure(block("none", "rope", "alibi"))
     refused = [one for one in done.results if one.status != "ok"]
     assert [(one.cell.encoding, one.fault, one.reading) for one in refused] == [("rope", "gate", None)]
@@ -57,8 +61,12 @@ def test_a_mutated_encoding_gets_no_time_and_is_named(monkeypatch):
 
 
 def test_a_relative_law_that_does_not_hold_is_refused(monkeypatch):
-    turn = Rope._turn
-    monkeypatch.setattr(Rope, "_turn", lambda self, x, p: turn(self, x, p.double() ** 1.01))
+    rotate = Rope.rotate
+
+    def bent(self, q, k, features, at):
+        return rotate(self, q, k, features, replace(at, q_pos=at.q_pos**1.01, k_pos=at.k_pos**1.01, tables={}))
+
+    monkeypatch.setattr(Rope, "rotate", bent)
     (refused,) = [one for one in measure(block("none", "rope")).results if one.status != "ok"]
     assert refused.fault == "gate"
     assert "declares to be relative" in refused.message

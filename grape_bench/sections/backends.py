@@ -25,7 +25,7 @@ def backends(view: View) -> Section | None:
             anchor = f"bench-{number}-backends-{index}"
             if USUAL in grids:
                 pieces.append(_beside(view, bench, family, grids, anchor))
-            if view.metrics[family[1]].facts.get("kind") == "memory":
+            if view.unit(family[1]) == "MiB":
                 pieces += _growth(family, grids, f"{anchor}-growth")
     pieces += _said(view)
     return Section("backends", "Backends", tuple(pieces)) if pieces else None
