@@ -10,9 +10,9 @@ from grape_bench.record import MemoryReading
 Operation = Callable[[], object]
 
 _MIB = 2**20
-_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3  # glibc's numbers for mallopt
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -2, -3, -4  # glibc's numbers for mallopt
 _SMALL = 128 * 2**10  # bytes
-_LARGEST = 32 * 2**20  # bytes, the most that glibc takes for its mmap threshold
+_PAD = 64 * 2**20  # bytes by which the heap grows beyond what is asked for
 
 
 def peak(operation: Operation, device: str) -> MemoryReading:
@@ -94,12 +94,14 @@ def keep_freed_memory() -> None:
     """Let the C allocator reuse what was freed instead of returning it, as it comes to do in a long run.
 
     For a process that is timed. glibc moves its thresholds as it frees, so by chance one process pays for fresh pages
-    in every call and another never does: ratios of large biases differed by 28 % from process to process, and by 8 %
-    with this.
+    in every call and another never does: ratios of large biases differed by 28 % from process to process. A block of 32 MiB
+    or more that finds no room in the heap is mapped anew in each call, whatever the threshold, and its pages cost seven
+    times what writing them does: `alibi` at that size took 1.4 of no bias in one run and 2.5 in the next. So nothing is
+    mapped, and all comes from one heap.
     """
-    _libc("mallopt", _M_MMAP_THRESHOLD, _LARGEST)
+    _libc("mallopt", _M_MMAP_MAX, 0)
     _libc("mallopt", _M_TRIM_THRESHOLD, 2**31 - 1)
-    _libc("mallopt", _M_TOP_PAD, 2 * _LARGEST)
+    _libc("mallopt", _M_TOP_PAD, _PAD)
 
 
 def _fix_threshold() -> None:
