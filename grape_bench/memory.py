@@ -94,10 +94,10 @@ def keep_freed_memory() -> None:
     """Let the C allocator reuse what was freed instead of returning it, as it comes to do in a long run.
 
     For a process that is timed. glibc moves its thresholds as it frees, so by chance one process pays for fresh pages
-    in every call and another never does: ratios of large biases differed by 28 % from process to process. A block of 32 MiB
-    or more that finds no room in the heap is mapped anew in each call, whatever the threshold, and its pages cost seven
-    times what writing them does: `alibi` at that size took 1.4 of no bias in one run and 2.5 in the next. So nothing is
-    mapped, and all comes from one heap.
+    in every call and another never does: ratios of large biases differed by 28 % from process to process. A block of
+    32 MiB or more that finds no room in the heap is mapped anew in each call, whatever the threshold, and its pages
+    cost seven times what writing them does: `alibi` at that size took 1.4 of no bias in one run and 2.5 in the next.
+    So nothing is mapped, and all comes from one heap.
     """
     _libc("mallopt", _M_MMAP_MAX, 0)
     _libc("mallopt", _M_TRIM_THRESHOLD, 2**31 - 1)

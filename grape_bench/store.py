@@ -124,9 +124,7 @@ def _read(path: Path, form: TypeAdapter[Line]) -> Iterator[Line]:
             try:
                 yield form.validate_json(line)
             except ValidationError as error:
-                raise UserError(
-                    f"{path}:{number}: no record of this version of grape-bench: {reason(error)}"
-                ) from None
+                raise UserError(f"{path}:{number}: no record of this version of grape-bench: {reason(error)}") from None
 
 
 def reason(error: ValidationError) -> str:

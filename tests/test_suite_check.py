@@ -58,7 +58,11 @@ def test_whole_numbers_may_be_written_as_floats() -> None:
         ("none, rope,", "none, rope, rope(base=1e4),", "2: encodings[2]: rope is listed twice; item [1] is the same"),
         ("rope(base=1e6)", "rope(bass=1e6)", "2: encodings[3]: 'rope(bass=1e6)': rope has no option 'bass'."),
         ("rope(base=1e6)", "rope(base=big)", "2: encodings[3]: 'rope(base=big)': base=big is not a literal value"),
-        ("rope(base=1e6)", "rope(base='a')", "2: encodings[3]: \"rope(base='a')\": rope's base is float | tuple[float, float], not 'a'"),
+        (
+            "rope(base=1e6)",
+            "rope(base='a')",
+            "2: encodings[3]: \"rope(base='a')\": rope's base is float | tuple[float, float], not 'a'",
+        ),
         ("none, rope,", "~, rope,", "2: encodings[0]: must be text, not null"),
         ("none, rope,", "{a: 1}, rope,", "2: encodings[0]: must be text, not a mapping"),
         ("baseline: none", "baseline: t5", "3: baseline: 't5' is not among the suite's encodings."),

@@ -11,8 +11,8 @@ Sharing = Literal["own", "shared", "half"]
 def rows_of(heads: int, sharing: Sharing) -> Tensor:
     """The row of the table that each head reads, (H,).
 
-    `own` gives each head a row, `shared` one row to all; with `half` the first H // 2 heads share a row, and each of the
-    others has its own.
+    `own` gives each head a row, `shared` one row to all; with `half` the first H // 2 heads share a row, and each of
+    the others has its own.
 
     Source: ours; the three choices are those of the article on GRAPE.
     """

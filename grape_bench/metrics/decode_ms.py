@@ -13,6 +13,7 @@ class DecodeMs(Metric):
     The length is that of the cache with the new token in it.
     """
 
+    version = 2  # tables of positions are shared by calls, and one heap holds every block
     scopes = ("attention",)
     decodes = True
     backward = False

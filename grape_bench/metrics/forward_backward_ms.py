@@ -8,6 +8,7 @@ from grape_bench.metrics._attention import forward_backward
 class ForwardBackwardMs(Metric):
     """Milliseconds of encoding and attention, with gradients of q, k, v and the encoding's parameters."""
 
+    version = 2  # tables of positions are shared by calls, and one heap holds every block
     scopes = ("attention",)
 
     def prepare(self, cell: CostCell, device: str) -> Operation:

@@ -10,6 +10,7 @@ from grape_bench.operation import AttentionOperation
 class ForwardMs(Metric):
     """Milliseconds of encoding and attention together, forward only."""
 
+    version = 2  # tables of positions are shared by calls, and one heap holds every block
     scopes = ("attention",)
     backward = False
 

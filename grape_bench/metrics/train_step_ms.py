@@ -8,6 +8,7 @@ from grape_bench.operation import TrainStep
 class TrainStepMs(Metric):
     """Milliseconds of forward, backward and optimizer: the article's relative training time is its ratio."""
 
+    version = 2  # tables of positions are shared by calls, and one heap holds every block
     scopes = ("model",)
 
     def prepare(self, cell: CostCell, device: str) -> Operation:
