@@ -172,7 +172,7 @@ def test_two_prompts_share_no_cache() -> None:
 
 @pytest.mark.parametrize(
     ("options", "reason"),
-    [({"width": 18}, "heads"), ({"kv_heads": 3}, "kv_heads"), ({"width": 4, "heads": 4}, "head_dim must be even")],
+    [({"width": 18}, "heads"), ({"kv_heads": 3}, "kv_heads"), ({"width": 4, "heads": 4}, "even number up to head_dim")],
 )
 def test_widths_that_do_not_divide_are_unsupported(options: dict[str, int], reason: str) -> None:
     with pytest.raises(Unsupported, match=reason):

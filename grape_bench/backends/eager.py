@@ -1,5 +1,6 @@
 """Eager: every step written out, in the dtype of its inputs. With float64 inputs it is the oracle."""
 
+import torch
 from torch import Tensor
 
 from grape_bench.backends import Backend, Mask
@@ -16,6 +17,8 @@ class Eager(Backend):
     ) -> Tensor:
         groups = q.shape[1] // k.shape[1]
         k, v = (mask.clean(one).repeat_interleave(groups, dim=1) for one in (k, v))
+        if bias is not None and bias.reads_scores:  # what is made of scores may jump where they are rounded
+            q, k = (one.to(torch.promote_types(one.dtype, torch.float32)) for one in (q, k))
         scores = (q @ k.transpose(-1, -2)) * (q.shape[-1] ** -0.5 if scale is None else scale)
         if bias is not None:
             scores = scores + bias.tile(scores=scores if bias.reads_scores else None)
