@@ -15,6 +15,7 @@ from grape_bench.errors import UserError, allowed
 if TYPE_CHECKING:
     from grape_bench.runner import RunOptions
     from grape_bench.suite import Suite
+    from grape_bench.verification import Verification
 
 DONE, FAILED, WRONG, REGRESSED, STOPPED = 0, 1, 2, 3, 75
 
@@ -163,11 +164,17 @@ def _list(arguments: argparse.Namespace) -> int:
     return DONE
 
 
+def _map(found: "list[Verification]", reports: Path) -> None:
+    from grape_bench.catalogue import report
+    from grape_bench.report import save
+
+    print(*save(report(found), reports), sep="\n")
+
+
 def _verify(arguments: argparse.Namespace) -> int:
-    from grape_bench import catalogue, verify
+    from grape_bench import verify
     from grape_bench.environment import observe
     from grape_bench.origin import named
-    from grape_bench.report import save
     from grape_bench.store import Store
 
     environment, store = observe("cpu"), Store(arguments.results)
@@ -176,7 +183,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     found = [verify.verify(text, environment) for text in asked]
     print(verify.table(found), verify.summary(found), sep="\n")
     store.keep(found)
-    print(*save(catalogue.report(store.verifications()), arguments.reports), sep="\n")
+    _map(store.verifications(), arguments.reports)
     return FAILED if any(one.disagreements for one in found) else DONE
 
 
@@ -221,9 +228,12 @@ def _report(arguments: argparse.Namespace) -> int:
     from grape_bench.store import Store
     from grape_bench.suite_files import SUITES, all_files, by_name, load_all
 
-    known = Store(arguments.results).suites()
+    store = Store(arguments.results)
+    known = store.suites()
     words = arguments.suites or [str(path) for path in all_files() if path.stem in known]
-    if not words:
+    if not arguments.suites and (found := store.verifications()):
+        _map(found, arguments.reports)
+    elif not words:
         raise UserError(f"no suite of {SUITES}/ has records under {arguments.results}; run one first")
     suites = load_all(map(by_name, words))
     for suite in suites:
