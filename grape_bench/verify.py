@@ -12,6 +12,7 @@ from grape_bench.encodings import build
 from grape_bench.environment import Environment
 from grape_bench.errors import Unsupported
 from grape_bench.expression import Expression
+from grape_bench.probe import Probe
 from grape_bench.registry import Plugin, Registry
 from grape_bench.verification import Finding, Verification
 
@@ -68,7 +69,7 @@ def _texts(plugin: Plugin) -> list[str]:
 
 
 def _measured(text: str) -> dict[str, object]:
-    probe = laws.Probe(text)
+    probe = Probe(text)
     value, _ = probe.bias_value(torch.arange(_RANK_TOKENS))
     members = value.members if isinstance(value, Sum) else (value,) if value else ()
     return {
@@ -84,7 +85,7 @@ def _measured(text: str) -> dict[str, object]:
     }
 
 
-def _findings(probe: laws.Probe) -> Iterable[Finding]:
+def _findings(probe: Probe) -> Iterable[Finding]:
     for law in laws.DECLARED:
         side = probe.encoder if law is laws.reflection and probe.encoder else probe.decoder
         yield Finding(law=law.__name__, residual=law(probe), must_hold=law.__name__ in side.laws)

@@ -12,7 +12,7 @@ from torch import Tensor
 from grape_bench import laws
 from grape_bench.bias import LowRank, Toeplitz
 from grape_bench.encodings import At, Encoding, Site
-from grape_bench.laws import Probe
+from grape_bench.probe import Probe
 
 DATA = Path(__file__).parent / "data"
 

@@ -22,6 +22,7 @@ LAYERS = (
     {"executors"},
     {"worker"},
     {"gate", "laws", "metrics"},
+    {"probe"},
     {"training"},
     {"checkpoint", "evaluation", "timing", "memory", "operation"},
     {"model"},
