@@ -20,15 +20,21 @@ class Peer(NamedTuple):
     Args:
         turn: q and k to both turned; what depends on positions alone was computed before, where the peer allows it.
         tokens_first: it takes (B, T, H, D) in place of (B, H, T, D).
+        as_it_lies: and it does so with heads first in memory, as a view.
+        twin: its formula is ours, one complex product, so that it can be equalled and no more.
     """
 
     name: str
     turn: Callable[[Tensor, Tensor], Pair]
     tokens_first: bool = False
+    as_it_lies: bool = False
+    twin: bool = False
 
     def order(self, x: Tensor) -> Tensor:
         """From (B, H, T, D) to what it takes, and back."""
-        return x.transpose(1, 2).contiguous() if self.tokens_first else x
+        if not self.tokens_first:
+            return x
+        return x.transpose(1, 2) if self.as_it_lies else x.transpose(1, 2).contiguous()
 
 
 def peers(layout: str, length: int, size: int) -> list[Peer]:
@@ -74,7 +80,9 @@ def _interleaved(length: int, size: int) -> Iterator[Peer]:
 
     config = Llama4TextConfig(head_dim=size, rope_parameters={"rope_type": "default", "rope_theta": BASE})
     cis = Llama4TextRotaryEmbedding(config)(torch.zeros(1), torch.arange(length)[None])
-    yield Peer("transformers Llama 4", lambda q, k: apply_rotary_emb(q, k, cis), tokens_first=True)
+    llama4 = Peer("transformers Llama 4", lambda q, k: apply_rotary_emb(q, k, cis), tokens_first=True, twin=True)
+    yield llama4
+    yield llama4._replace(name=f"{llama4.name}, heads first in memory", as_it_lies=True)
 
     torchtune = definitions("torchtune.modules.position_embeddings", "RotaryPositionalEmbeddings")
     tune = torchtune.RotaryPositionalEmbeddings(size, length, BASE)
