@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from grape_bench import __version__, cli
-from grape_bench.arguments import COMMANDS
+from grape_bench.commands import COMMANDS
 
 
 def program(*words: str) -> "subprocess.CompletedProcess[str]":

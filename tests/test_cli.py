@@ -10,7 +10,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from grape_bench import cli
-from grape_bench.arguments import LISTS
+from grape_bench.commands.list import WHAT as LISTS
 from grape_bench.cell import CostCell
 from grape_bench.environment import Environment
 from grape_bench.errors import UserError

@@ -14,6 +14,8 @@ PACKAGE = Path(grape_bench.__file__).parent
 LAYERS = (
     {"__main__"},
     {"cli"},
+    {"arguments"},
+    {"commands"},
     {"history"},
     {"asv_benchmarks"},
     {"runner", "verify"},
