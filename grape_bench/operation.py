@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from grape_bench.attention import Cache, attend
 from grape_bench.backends import Backend, Mask
 from grape_bench.cell import CostCell, ModelOptions
+from grape_bench.compiler import require_compiler
 from grape_bench.encodings import At, Encoding, Site, build
 from grape_bench.errors import Unsupported
 from grape_bench.model import Transformer, named_generator
@@ -78,7 +79,10 @@ class AttentionOperation:
 
     @cached_property
     def _attend(self) -> Callable[..., Tensor]:
-        return torch.compile(attend) if self.compiled else attend
+        if not self.compiled:
+            return attend
+        require_compiler(self.x.device.type)
+        return torch.compile(attend)
 
     def leaves(self) -> list[Tensor]:
         """What gradients are taken of: q, k, v and the encoding's parameters."""
@@ -149,6 +153,8 @@ class TrainStep:
         )
         self.model.reset(0)
         self.model.to(device)
+        if cell.compiled:
+            require_compiler(device)
         self._answer = torch.compile(self.model) if cell.compiled else self.model
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4)
         generator = named_generator(0, "tokens")

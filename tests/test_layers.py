@@ -31,13 +31,14 @@ LAYERS = (
     {"attention"},
     {"encodings", "tasks", "backends"},
     {"bias"},
+    {"compiler"},
 )
 DATA = {"bias", "cell", "errors", "record"}
 MEASURING = {"attention", "memory", "model", "operation", "timing", "training"}
 ALLOWED = {
     "encodings": DATA,
     "tasks": DATA,
-    "backends": DATA,
+    "backends": DATA | {"compiler"},
     "metrics": DATA | MEASURING | {"backends", "encodings", "tasks"},
     "executors": DATA | {"environment", "worker"},
     "renderers": {"errors", "legend", "palette", "plots", "svg", "table"},

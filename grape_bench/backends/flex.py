@@ -3,8 +3,6 @@
 Shapes: B batch, H query heads, T queries, S keys, D head channels.
 """
 
-import os
-import shutil
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 
@@ -14,6 +12,7 @@ from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
 from grape_bench.backends import Backend, Mask
 from grape_bench.bias import Bias, LowRank, Toeplitz
+from grape_bench.compiler import require_compiler
 from grape_bench.errors import Unsupported
 
 _Mod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]  # of a score, batch, head, query and key
@@ -110,8 +109,7 @@ def _refuse(q: Tensor, k: Tensor, v: Tensor, bias: Bias | None) -> None:
     asked = torch.is_grad_enabled() and any(one.requires_grad for one in (q, k, v))
     if asked or (bias is not None and bias.learned):
         raise Unsupported("FlexAttention has no gradients on a CPU")
-    if shutil.which(os.environ.get("CXX", "g++")) is None:
-        raise Unsupported("FlexAttention needs a C++ compiler on a CPU, and there is no g++ here")
+    require_compiler("cpu")
 
 
 def _blocks(mask: Mask, q: Tensor, k: Tensor) -> BlockMask | None:
