@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 from pydantic import BaseModel, ConfigDict
 
-from grape_bench import __version__
+from grape_bench import __version__, nvml
 
 COMPARED = ("device", "cpu", "driver", "cuda", "torch", "threads", "tf32", "deterministic", "flush_denormal")
 _HOME = Path(__file__).resolve().parents[1]
@@ -22,7 +22,9 @@ class Environment(BaseModel):
 
     Args:
         machine: slug of the hardware, never a host name.
-        device: `cpu`, or the name of the GPU.
+        device: `cpu`, or the name of the GPU as torch gives it, a slice of MIG with it, and its power limit where
+            that was lowered.
+        tf32: products of float32 matrices may be rounded to it; deterministic: torch was told to be.
         threads: threads of one operation; load: runnable processes over the last minute, before the block.
         commit: of the checkout that the package runs from, None outside one; dirty: changes in it outside
             `results/` and `reports/`.
@@ -72,7 +74,7 @@ def observe(device: str, threads: int = 1) -> Environment:
     import torch
 
     cuda = resolve(device) == "cuda"
-    name = torch.cuda.get_device_name() if cuda else "cpu"
+    name = _gpu() if cuda else "cpu"
     cpu = _cpu()
     cores = os.cpu_count() or 1
     return Environment(
@@ -81,15 +83,17 @@ def observe(device: str, threads: int = 1) -> Environment:
         cpu=cpu,
         cores=cores,
         memory_gib=round(psutil.virtual_memory().total / 2**30, 1),
-        driver=_driver() if cuda else None,
+        driver=nvml.driver() if cuda else None,
         cuda=torch.version.cuda if cuda else None,
         torch=torch.__version__,
         python=platform.python_version(),
         system=f"{platform.system()} {platform.machine()}",
         threads=threads,
+        tf32=cuda and torch.backends.cuda.matmul.allow_tf32,
+        deterministic=torch.are_deterministic_algorithms_enabled(),
         governor=_read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         load=round(os.getloadavg()[0], 2),
-        **_checkout(),
+        **checkout(),
     )
 
 
@@ -117,17 +121,30 @@ def _cpu() -> str:
     return match.group(1).strip() if match else platform.processor() or platform.machine()
 
 
-def _driver() -> str | None:
-    import pynvml
+def uuid() -> str:
+    """What NVML knows the current GPU by. Imports torch."""
+    import torch
+
+    return str(torch.cuda.get_device_properties(torch.cuda.current_device()).uuid)
+
+
+def _gpu() -> str:
+    import torch
 
     try:
-        pynvml.nvmlInit()
-        return str(pynvml.nvmlSystemGetDriverVersion())
-    except pynvml.NVMLError:
-        return None
+        limit = nvml.Gpu(uuid()).lowered_limit_w()
+    except nvml.UnreadableError:
+        limit = None
+    return name_of(torch.cuda.get_device_name(), limit)
 
 
-def _checkout() -> dict[str, Any]:
+def name_of(gpu: str, limit_w: float | None) -> str:
+    """A GPU with its power limit, None for the board's own: costs under two limits are not those of one device."""
+    return gpu if limit_w is None else f"{gpu} at {limit_w:g} W"
+
+
+def checkout() -> dict[str, Any]:
+    """Commit of the checkout that the package runs from, and whether it is dirty; None outside one."""
     try:
         commit = _git("rev-parse", "HEAD")
         changes = _git("status", "--porcelain", "--", ".", ":!results", ":!reports")

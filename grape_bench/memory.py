@@ -2,8 +2,10 @@
 
 import ctypes
 import gc
+import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from grape_bench.record import MemoryReading
 
@@ -12,7 +14,44 @@ Operation = Callable[[], object]
 _MIB = 2**20
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -2, -3, -4  # glibc's numbers for mallopt
 _SMALL = 128 * 2**10  # bytes
+_CONFIGURED = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")  # the newer name first
 _PAD = 64 * 2**20  # bytes by which the heap grows beyond what is asked for
+
+
+class Allocator(Protocol):
+    """What is asked of CUDA's caching allocator; all sizes are bytes."""
+
+    def synchronize(self) -> None: ...
+
+    def empty_cache(self) -> None: ...
+
+    def reset_peak_memory_stats(self) -> None: ...
+
+    def memory_allocated(self) -> int: ...
+
+    def max_memory_allocated(self) -> int: ...
+
+    def max_memory_reserved(self) -> int: ...
+
+    def get_allocator_backend(self) -> str: ...
+
+
+def bound(gib: float, device: str) -> None:
+    """Let no allocation of this process take it beyond a limit; one that would fails as if memory had run out.
+
+    On a GPU it is the GPU's memory that is bounded. On a CPU it is private writable memory: what is mapped, of which
+    CUDA and threads reserve far more than they use, and what is resident, which comes too late to refuse, are not.
+    """
+    if device == "cuda":
+        import torch
+
+        whole = torch.cuda.get_device_properties().total_memory
+        torch.cuda.set_per_process_memory_fraction(min(1.0, gib * 2**30 / whole))
+    else:
+        import resource  # unknown to Windows
+
+        _, highest = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(resource.RLIMIT_DATA, (int(gib * 2**30), highest))
 
 
 def peak(operation: Operation, device: str) -> MemoryReading:
@@ -24,7 +63,20 @@ def peak(operation: Operation, device: str) -> MemoryReading:
         operation: returns what it made, so that outputs are held until the peak is known.
         device: `cpu` or `cuda`.
     """
-    return _cuda_peak(operation) if device == "cuda" else _cpu_peak(operation)
+    if device == "cpu":
+        return _cpu_peak(operation)
+    import torch
+
+    return cuda_peak(operation, torch.cuda, configured())
+
+
+def release(device: str) -> None:
+    """Give back what a member that failed has left behind."""
+    gc.collect()
+    if device == "cuda":
+        import torch
+
+        torch.cuda.empty_cache()
 
 
 def _cpu_peak(operation: Operation) -> MemoryReading:
@@ -65,22 +117,35 @@ def _resident_peak(operation: Operation) -> float | None:
     return (highest - before) / 1024
 
 
-def _cuda_peak(operation: Operation) -> MemoryReading:
-    import torch
+def cuda_peak(operation: Operation, allocator: Allocator, config: str = "") -> MemoryReading:
+    """Peak of the caching allocator over what it had given out before the call, and all that it holds beside it.
 
+    Inputs and weights are there before, and so are the workspaces that libraries take in a first call. No graph is
+    captured in this process and no cache flushed, since both would take memory of their own.
+
+    Args:
+        allocator: `torch.cuda`, or what stands for it.
+        config: what the environment says of it.
+    """
     operation()
-    torch.cuda.synchronize()
+    allocator.synchronize()
     gc.collect()
-    torch.cuda.empty_cache()
-    torch.cuda.reset_peak_memory_stats()
-    base = torch.cuda.memory_allocated()
+    allocator.empty_cache()
+    allocator.reset_peak_memory_stats()
+    base = allocator.memory_allocated()
     held = operation()
-    torch.cuda.synchronize()
+    allocator.synchronize()
     del held
     return MemoryReading(
-        peak_mib=(torch.cuda.max_memory_allocated() - base) / _MIB,
-        reserved_mib=torch.cuda.max_memory_reserved() / _MIB,
+        peak_mib=(allocator.max_memory_allocated() - base) / _MIB,
+        reserved_mib=allocator.max_memory_reserved() / _MIB,
+        allocator=f"{allocator.get_allocator_backend()}, {config or 'as it comes'}",
     )
+
+
+def configured() -> str:
+    """What the environment tells the caching allocator, in its own words."""
+    return next((os.environ[name] for name in _CONFIGURED if os.environ.get(name)), "")
 
 
 def _status(key: str) -> int:

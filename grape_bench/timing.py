@@ -1,25 +1,26 @@
-"""The only file that touches a clock or a device event: how members of a block are timed."""
+"""The only file that reads a clock: stopwatches, how long is measured, and the time of day."""
 
-import random
+import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Literal, Protocol
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Literal, Protocol, TypeVar
 
 import psutil
 
-from grape_bench.record import TimeReading
-
 Operation = Callable[[], object]
+Clock = Literal["process_time", "perf_counter", "cuda_event"]
+Timed = TypeVar("Timed", contravariant=True)  # what a stopwatch takes: an operation, or one made ready for it
 
-
+GPU_SAMPLES = 30  # at least, of each member, whatever the effort
+_GPU_WARMUP, _GPU_AGREEMENT = 3, 0.01
 _SLACK_CORES = 0.2
 
 
 class ContendedError(RuntimeError):
-    """The machine is too busy for what is asked."""
+    """The machine is too busy, or too unsteady, for what is asked."""
 
 
 @dataclass(frozen=True)
@@ -31,12 +32,24 @@ class Effort:
         processes: fresh processes in which the whole block is measured.
         warmup: samples of each member that are not used.
         sample_ms: least duration of one sample; a shorter operation is called several times in it.
+        agreement: the warm-up goes on, within bounds, until its last windows of `warmup` samples agree to this share.
     """
 
     pairs: int
     processes: int
     warmup: int
     sample_ms: float
+    agreement: float = math.inf
+
+    def on_gpu(self, processes: int) -> "Effort":
+        """This effort with what a GPU needs at least.
+
+        Args:
+            processes: in which the block is measured; each takes its share of the least number of samples.
+        """
+        share = math.ceil(GPU_SAMPLES / processes / 2)
+        warmup = max(self.warmup, _GPU_WARMUP)
+        return replace(self, pairs=max(self.pairs, share), warmup=warmup, agreement=_GPU_AGREEMENT)
 
 
 EFFORTS = {
@@ -45,15 +58,18 @@ EFFORTS = {
 }
 
 
-class Stopwatch(Protocol):
+class Stopwatch(Protocol[Timed]):
     """Times some calls of one operation."""
 
     @property
-    def clock(self) -> Literal["process_time", "perf_counter", "cuda_event"]:
+    def clock(self) -> Clock:
         """The name of its clock."""
 
-    def lap(self, operation: Operation, inner: int) -> tuple[float, float]:
+    def lap(self, operation: Timed, inner: int) -> tuple[float, float]:
         """Milliseconds of one call by its own clock, and by the wall clock, over `inner` calls in a row."""
+
+    def calls(self, operation: Timed, laps: Sequence[float], sample_ms: float) -> int:
+        """How many calls fill a sample, judged by laps of one call each."""
 
 
 @dataclass(frozen=True)
@@ -73,43 +89,18 @@ class HostStopwatch:
         cpu, wall = time.process_time_ns() - cpu, time.perf_counter_ns() - wall
         return (cpu if self.clock == "process_time" else wall) / 1e6 / inner, wall / 1e6 / inner
 
-
-@dataclass
-class CudaStopwatch:
-    """CUDA events around the calls, with the L2 cache flushed before them."""
-
-    clock: Literal["cuda_event"] = "cuda_event"
-    _flush: object = field(default=None, repr=False)
-
-    def lap(self, operation: Operation, inner: int) -> tuple[float, float]:
-        import torch
-
-        if self._flush is None:
-            size = 2 * torch.cuda.get_device_properties().L2_cache_size
-            self._flush = torch.empty(size, dtype=torch.int8, device="cuda")
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        assert isinstance(self._flush, torch.Tensor)
-        self._flush.zero_()
-        torch.cuda.synchronize()
-        wall = time.perf_counter_ns()
-        start.record()
-        for _ in range(inner):
-            operation()
-        end.record()
-        torch.cuda.synchronize()
-        return start.elapsed_time(end) / inner, (time.perf_counter_ns() - wall) / 1e6 / inner
+    def calls(self, operation: Operation, laps: Sequence[float], sample_ms: float) -> int:
+        return filling(laps, sample_ms)
 
 
-def stopwatch(device: str, threads: int = 1) -> Stopwatch:
-    """The one for `cpu` or `cuda`, and for operations on so many threads."""
-    if device == "cuda":
-        return CudaStopwatch()
+def stopwatch(threads: int = 1) -> HostStopwatch:
+    """The one for operations on so many threads of a CPU."""
     return HostStopwatch("process_time" if threads == 1 else "perf_counter")
 
 
-def overhead_ms(watch: Stopwatch, laps: int = 31) -> float:
+def overhead_ms(watch: Stopwatch[Operation], laps: int = 31) -> float:
     """What a stopwatch adds to one sample: the median lap around an operation that does nothing."""
-    return statistics.median(watch.lap(_nothing, 1)[0] for _ in range(laps))
+    return statistics.median(watch.lap(nothing, 1)[0] for _ in range(laps))
 
 
 def require_quiet(threads: int, seconds: float = 0.5) -> None:
@@ -126,44 +117,12 @@ def require_quiet(threads: int, seconds: float = 0.5) -> None:
         )
 
 
-def _nothing() -> None:
+def nothing() -> None:
+    """The operation that does nothing."""
     return None
 
 
-def interleave(
-    operations: Sequence[Operation], watch: Stopwatch, effort: Effort, *, seed: int, before: Callable[[int], None]
-) -> list[TimeReading]:
-    """Time operations in shuffled rounds, each round followed by its reverse.
-
-    A machine that drifts in a straight line then drifts alike for all: each pair of rounds has the same mean time
-    for every member. Sample r of one reading was taken in the same round as sample r of every other.
-
-    Args:
-        seed: of the shuffles.
-        before: is told the index of the operation that comes next, outside the timed region.
-    """
-    warmup = [[watch.lap(operation, 1)[0] for _ in range(effort.warmup)] for operation in operations]
-    inner = [_inner(laps, effort.sample_ms) for laps in warmup]
-    samples: list[list[tuple[float, float]]] = [[] for _ in operations]
-    shuffle = random.Random(seed)
-    for _ in range(effort.pairs):
-        order = shuffle.sample(range(len(operations)), len(operations))
-        for index in order + order[::-1]:
-            before(index)
-            samples[index].append(watch.lap(operations[index], inner[index]))
-    return [
-        TimeReading(
-            samples_ms=tuple(own for own, _ in laps),
-            wall_ms=tuple(wall for _, wall in laps),
-            warmup_ms=tuple(warm),
-            inner=calls,
-            clock=watch.clock,
-        )
-        for laps, warm, calls in zip(samples, warmup, inner, strict=True)
-    ]
-
-
-def _inner(laps: Sequence[float], sample_ms: float) -> int:
+def filling(laps: Sequence[float], sample_ms: float) -> int:
     """Calls that fill a sample, judged by the fastest warm-up lap."""
     return max(1, round(sample_ms / max(min(laps), 1e-3))) if laps else 1
 
@@ -173,11 +132,19 @@ def seconds() -> float:
     return time.monotonic()
 
 
+def pause(seconds: float) -> None:
+    """Let some wall time go by."""
+    time.sleep(seconds)
+
+
 def cpu_seconds() -> float:
     """CPU seconds of this process."""
     return time.process_time()
 
 
-def stamp() -> str:
-    """The present moment, UTC, ISO 8601."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def stamp(after: str = "") -> str:
+    """The present moment, UTC, ISO 8601; or just after a moment behind which the clock was set back."""
+    now = datetime.now(UTC)
+    if after:
+        now = max(now, datetime.fromisoformat(after) + timedelta(milliseconds=1))
+    return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")

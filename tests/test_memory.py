@@ -6,7 +6,10 @@ import sys
 
 import pytest
 
+from grape_bench import memory
+
 # H = 4 heads, T = 512 tokens, D = 64 channels: a matrix of scores is 4 MiB, one of queries 0.5, a mask of bytes 0.25.
+MIB = 2**20
 SCORES, VECTORS, BYTES = 4.0, 0.5, 0.25
 SCRIPT = """
 import json
@@ -92,3 +95,89 @@ def test_resident_memory_agrees_with_the_allocator(readings: dict[str, dict[str,
 
 def test_a_device_that_is_not_asked_for_has_no_figure(readings: dict[str, dict[str, float]]) -> None:
     assert readings["attention"]["reserved_mib"] is None
+
+
+class Cuda:
+    """A caching allocator in whole MiB; the first call of an operation leaves a workspace behind, as cuBLAS does."""
+
+    def __init__(self):
+        self.allocated = self.reserved = 100 * MIB  # inputs and weights
+        self.highest = self.most_reserved = self.allocated
+        self.asked = []
+
+    def take(self, mib):
+        self.allocated += mib * MIB
+        self.reserved = max(self.reserved, self.allocated)
+        self.highest, self.most_reserved = max(self.highest, self.allocated), max(self.most_reserved, self.reserved)
+
+    def synchronize(self):
+        self.asked.append("synchronize")
+
+    def empty_cache(self):
+        self.asked.append("empty_cache")
+        self.reserved = self.allocated
+
+    def reset_peak_memory_stats(self):
+        self.asked.append("reset")
+        self.highest, self.most_reserved = self.allocated, self.reserved
+
+    def memory_allocated(self):
+        return self.allocated
+
+    def max_memory_allocated(self):
+        return self.highest
+
+    def max_memory_reserved(self):
+        return self.most_reserved
+
+    def get_allocator_backend(self):
+        return "native"
+
+
+def cuda_peak(first_mib, *, configured=""):
+    cuda, calls = Cuda(), []
+
+    def operation():
+        if not calls:
+            cuda.take(first_mib)  # stays
+        calls.append(None)
+        cuda.take(32)
+        cuda.take(-32)
+        cuda.take(20)
+        cuda.take(-20)
+
+    return memory.cuda_peak(operation, cuda, configured), cuda
+
+
+def test_the_peak_on_a_gpu_is_over_what_was_there_before_the_call():
+    reading, _ = cuda_peak(0)
+    assert reading.peak_mib == 32
+    assert reading.reserved_mib == 132
+
+
+def test_workspaces_that_a_first_call_leaves_are_not_the_operations():
+    reading, _ = cuda_peak(8)
+    assert reading.peak_mib == 32
+    assert reading.reserved_mib == 140
+
+
+def test_the_device_is_idle_and_its_cache_empty_before_a_peak_is_begun():
+    _, cuda = cuda_peak(0)
+    assert cuda.asked == ["synchronize", "empty_cache", "reset", "synchronize"]
+
+
+def test_a_peak_on_a_gpu_names_its_allocator():
+    assert cuda_peak(0)[0].allocator == "native, as it comes"
+    assert cuda_peak(0, configured="expandable_segments:True")[0].allocator == "native, expandable_segments:True"
+
+
+def test_the_configuration_of_the_allocator_is_read_by_its_newer_name_first(monkeypatch):
+    monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
+    monkeypatch.delenv("PYTORCH_ALLOC_CONF", raising=False)
+    assert memory.configured() == "expandable_segments:True"
+    monkeypatch.setenv("PYTORCH_ALLOC_CONF", "backend:cudaMallocAsync")
+    assert memory.configured() == "backend:cudaMallocAsync"
+
+
+def test_a_record_of_a_cpu_has_no_word_of_an_allocator(readings):
+    assert "allocator" not in readings["attention"]

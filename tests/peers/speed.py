@@ -17,7 +17,8 @@ from tabulate import tabulate
 from grape_bench.encodings import At, Site, build
 from grape_bench.interval import Interval, joint, paired_ratio
 from grape_bench.ranking import seed_of
-from grape_bench.timing import Effort, interleave, stopwatch
+from grape_bench.rounds import interleave
+from grape_bench.timing import Effort, stopwatch
 
 SHAPE = (1, 8, 2048, 64)
 EFFORT = Effort(pairs=8, processes=5, warmup=3, sample_ms=20.0)
@@ -60,7 +61,7 @@ def measure(layout: str, run: int) -> Times:
             torch.testing.assert_close(one.order(got), expected, rtol=0, atol=1e-3)  # an angle of 2047 in float32
     gc.collect()
     gc.disable()
-    readings = interleave(works, stopwatch("cpu"), EFFORT, seed=run, before=lambda index: None)
+    readings = interleave(works, stopwatch(), EFFORT, seed=run, before=lambda index: None)
     return {one.name: reading.samples_ms for one, reading in zip(members, readings, strict=True)}
 
 
