@@ -55,9 +55,10 @@ class AttentionOperation:
         site = Site(width, cell.heads, kv_heads, cell.head_dim, cell.length, cell.length, causal=cell.causal)
         encoding = build(cell.encoding, site)
         scramble(encoding)
-        generator = named_generator(0, "inputs")
+        generator = named_generator(0, "inputs", device)  # where they are used: a long x takes a host seconds
         shapes = [(batch, heads, length, cell.head_dim) for heads in (cell.heads, kv_heads, kv_heads)]
-        q, k, v, x = (torch.randn(shape, generator=generator) for shape in (*shapes, (batch, length, width)))
+        every = (*shapes, (batch, length, width))
+        q, k, v, x = (torch.randn(shape, generator=generator, device=device) for shape in every)
         backend = Registry("backends")[cell.backend].load()()
         made = tuple(one.to(device, dtype) for one in (q, k, v))
         return cls(
@@ -110,22 +111,28 @@ class Decoder:
         self.operation = operation
         whole = operation.at()
         self._cache = Cache(operation.x.shape[1])
-        self._old = slice(None, -1)
-        self._step(self._old, whole)
+        self._fill(whole)
         self._length, self._carry = self._cache.length, self._cache.carry
         self._at = whole
 
     def step(self) -> Tensor:
         """Outputs (B, H, 1, D) of the last token."""
         self._cache.length, self._cache.carry = self._length, self._carry
-        return self._step(slice(-1, None), self._at)
+        positions = self._at.k_pos[-1:]
+        return self._attend(slice(-1, None), positions, positions)
 
-    def _step(self, tokens: slice, at: At) -> Tensor:
+    def _fill(self, at: At) -> None:
+        """Put all earlier keys into the cache, and ask for the last of them alone: nobody reads the other outputs."""
+        positions = at.k_pos[:-1]
+        if len(positions):
+            self._attend(slice(None, -1), positions[-1:], positions)
+
+    def _attend(self, tokens: slice, q_pos: Tensor, k_pos: Tensor) -> Tensor:
         op = self.operation
         q, k, v = (one[:, :, tokens] for one in op.qkv)
-        positions = at.k_pos[tokens]
-        part = At(op.x[:, tokens], positions, positions, uniform=True)
-        return op._attend(op.encoding, op.backend, (q, k, v), part, Mask(op.causal), self._cache)
+        part = At(op.x[:, tokens], q_pos, k_pos, uniform=True)
+        qkv = q[:, :, -len(q_pos) :], k, v
+        return op._attend(op.encoding, op.backend, qkv, part, Mask(op.causal), self._cache)
 
 
 class TrainStep:

@@ -19,7 +19,7 @@ from grape_bench.encodings.rope import Rope
 from grape_bench.encodings.t5 import T5
 from grape_bench.errors import Unsupported
 from grape_bench.gate import GateError
-from grape_bench.operation import Decoder
+from grape_bench.operation import AttentionOperation, Decoder
 from grape_bench.registry import Registry
 
 REGISTRY = Registry("encodings")
@@ -187,8 +187,16 @@ def test_the_gate_leaves_no_gradient_behind(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_token_that_is_decoded_at_a_wrong_place_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     decoding = cell("t5", metric="decode_ms", causal=True)
     gate.check(decoding, "cpu", decodes=True)
-    step = Decoder._step
-    monkeypatch.setattr(Decoder, "_step", lambda self, tokens, at: step(self, tokens, replace(at, k_pos=at.k_pos * 0)))
+    attend = Decoder._attend
+    monkeypatch.setattr(Decoder, "_attend", lambda self, tokens, q, k: attend(self, tokens, 0 * q, 0 * k))
     gate.check(decoding, "cpu")
     with pytest.raises(GateError, match="a decoded token's outputs of t5"):
         gate.check(decoding, "cpu", decodes=True)
+
+
+@pytest.mark.parametrize("encoding", ["none", "rope", "alibi", "t5", "fox"])
+def test_a_cache_of_one_token_decodes(encoding: str) -> None:
+    """The one token sees itself alone, so what comes out is its value, whatever the encoding."""
+    operation = AttentionOperation.of(cell(encoding, metric="decode_ms", length=1, causal=True), "cpu")
+    with torch.no_grad():
+        assert torch.equal(operation.decoder().step(), operation.qkv[2])

@@ -1,12 +1,14 @@
 """Turning pairs of channels: what every rotary encoding does, whatever its angles."""
 
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from grape_bench.encodings import At
+from grape_bench.encodings._numbers import Numbers
 from grape_bench.errors import Unsupported
 
 Layout = Literal["interleaved", "half"]
@@ -48,11 +50,14 @@ class Rotation:
 
         def make() -> Tensor:
             # Numbers, and no buffer: a module that is cast to bfloat16 would round it.
-            frequency = torch.tensor(self.frequency, dtype=wide, device=x.device)
-            made = table(at.q_pos if side == "q" else at.k_pos, frequency)
+            made = table(at.q_pos if side == "q" else at.k_pos, self._numbers.on(x.device, wide))
             return made if self.scale == 1 else self.scale * made
 
         return at.once((self, side, wide), make)  # type: ignore[no-any-return]
+
+    @cached_property
+    def _numbers(self) -> Numbers:
+        return Numbers(partial(torch.tensor, self.frequency))
 
 
 def table(positions: Tensor, frequency: Tensor) -> Tensor:

@@ -1,12 +1,14 @@
 """xPos: RoPE whose scores fade with distance, plane by plane."""
 
 import math
+from functools import partial
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from grape_bench.encodings import At, Encoding, Site
+from grape_bench.encodings._numbers import Numbers
 from grape_bench.encodings._rotary import phase, spectrum, table, turn
 from grape_bench.errors import Unsupported
 
@@ -56,6 +58,7 @@ class Xpos(Encoding):
             raise Unsupported(f"xpos: scale_base must be above 0, got {scale_base}")
         self.frequency, self.layout, self.longest = spectrum(size, base), layout, site.longest
         self.growth = tuple(-math.log((2 * i / size + 0.4) / 1.4) / scale_base for i in range(size // 2))
+        self._numbers = Numbers(partial(torch.tensor, (self.frequency, self.growth)))
         self._fit(torch.float32)
 
     def rotate(self, q: Tensor, k: Tensor, features: Tensor | None, at: At) -> tuple[Tensor, Tensor]:
@@ -66,7 +69,7 @@ class Xpos(Encoding):
         wide = torch.promote_types(x.dtype, torch.float32)
 
         def make() -> Tensor:
-            frequency, growth = torch.tensor((self.frequency, self.growth), dtype=wide, device=x.device)
+            frequency, growth = self._numbers.on(x.device, wide)
             positions, growth = (at.q_pos, -growth) if side == "q" else (at.k_pos, growth)
             return table(positions, frequency) * phase(positions, growth).exp()
 
