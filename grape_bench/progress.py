@@ -9,6 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn
 from rich.progress import Progress as Bars
 
 from grape_bench.cell import AccuracyCell, Block
+from grape_bench.placing import Place, room
 from grape_bench.record import AccuracyReading, MemoryReading, Record, TimeReading
 from grape_bench.schedule import estimate, words
 from grape_bench.worker import Finished, Result
@@ -19,12 +20,12 @@ class Progress:
 
     Args:
         name: of the suite; blocks: all that will be measured; records: older ones, for estimates.
-        slots: trainings that run side by side.
+        places: where they may run.
     """
 
-    def __init__(self, name: str, blocks: Sequence[Block], records: Sequence[Record], slots: int):
-        self._left = list(blocks)
-        self._records, self._slots, self._done, self._total = list(records), slots, 0, len(blocks)
+    def __init__(self, name: str, blocks: Sequence[Block], records: Sequence[Record], places: Sequence[Place]):
+        self._left, self._places = list(blocks), places
+        self._records, self._done, self._total = list(records), 0, len(blocks)
         self._console = Console(stderr=True, highlight=False)
         self._bars = Bars(
             TextColumn("{task.description}"),
@@ -78,6 +79,12 @@ class Progress:
         block = self._end(ticket)
         self._say(f"{title(block)}: {record.cell.encoding} failed, {record.fault}: {record.message}")
 
+    def lost(self, ticket: int, message: str) -> None:
+        """A block's machine went; the block will begin anew elsewhere."""
+        block = self._live.pop(ticket)
+        self._bars.remove_task(self._tasks.pop(ticket))
+        self._console.print(f"{title(block)}: {message}; tried again", markup=False, soft_wrap=True)
+
     def _say(self, line: str) -> None:
         self._done += 1
         left = "" if self._console.is_terminal else self._remaining()  # a terminal has it in its bar
@@ -93,7 +100,7 @@ class Progress:
         return block
 
     def _remaining(self) -> str:
-        left, unknown = estimate(self._left, self._records, self._slots)
+        left, unknown = estimate(self._left, self._records, *room(self._places))
         return f"about {words(left)} left" if left and not unknown else ""
 
 
@@ -119,7 +126,7 @@ def _summary(results: Sequence[Result]) -> str:
 def _words(result: Result) -> str:
     match result.reading:
         case AccuracyReading(headline=headline, scores=scores):
-            rows = [f"{one.length}: {one.accuracy:.2f}" for one in scores if one.group == headline]
+            rows = [f"{one.length}: {one.figure:.2f}" for one in scores if one.group == headline]
             return f"{headline} {', '.join(rows)}"
         case MemoryReading(peak_mib=peak):
             return f"{peak:.1f} MiB"

@@ -15,10 +15,17 @@ from grape_bench.suite import narrow
 Line = Record | RunStart
 Key = tuple[str, ...]
 
+_GPU_PROCESSES = 3  # at least, whatever the effort
+
 
 def done_key(cell: CostCell | AccuracyCell, environment: Environment) -> Key:
     """What makes two attempts the same: the cell and, for cost, what must match to compare two figures."""
     return (cell.id, *environment.compared()) if cell.kind == "cost" else (cell.id,)
+
+
+def processes_on(environment: Environment, asked: int) -> int:
+    """In how many processes a block of times is measured, where so many are asked for: a GPU takes three at least."""
+    return asked if environment.device == "cpu" else max(asked, _GPU_PROCESSES)
 
 
 def pending(
@@ -34,14 +41,14 @@ def pending(
 
     Args:
         lines: the suite's records on this machine, oldest first. A `RunStart` that was fresh voids what is older.
-        processes: how many block runs a time cell needs.
+        processes: how many block runs a time cell needs; see `processes_on`.
         retry_failed: count failed members as missing.
     """
     runs, refused = _tally(blocks, lines, retry_failed=retry_failed)
     metrics, left = Registry("metrics"), list[tuple[bool, int, Block]]()
     for block in blocks:
         keys = {cell.id: done_key(cell, environment) for cell in block.cells}
-        needed = processes if metrics[block.cells[0].metric].facts["kind"] == "time" else 1
+        needed = processes_on(environment, processes) if metrics[block.cells[0].metric].facts["kind"] == "time" else 1
         missing = {cell.id: 0 if keys[cell.id] in refused else needed - runs[keys[cell.id]] for cell in block.cells}
         base = block.cells[block.baseline].id if block.baseline is not None else None
         for turn in range(max(missing.values())):
@@ -59,11 +66,11 @@ def earlier_failures(blocks: Sequence[Block], lines: Iterable[Line], environment
     return sum(last.get(key) == "failed" for key in keys)
 
 
-def estimate(blocks: Sequence[Block], records: Iterable[Record], slots: int) -> tuple[float, int]:
+def estimate(blocks: Sequence[Block], records: Iterable[Record], slots: int, devices: int = 1) -> tuple[float, int]:
     """Seconds that the blocks may take, from the mean of like blocks on record, and how many are like none of these.
 
     Args:
-        slots: trainings that run side by side.
+        slots: trainings that run side by side; devices: cost blocks that do, each on its own.
     """
     known: dict[Key, list[float]] = defaultdict(list)
     seen = set()
@@ -78,7 +85,7 @@ def estimate(blocks: Sequence[Block], records: Iterable[Record], slots: int) -> 
         if like is None:
             unknown += 1
         else:
-            total += fmean(like) / (1 if block.exclusive else slots)
+            total += fmean(like) / (devices if block.exclusive else slots)
     return total, unknown
 
 

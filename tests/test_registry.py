@@ -1,5 +1,6 @@
 """A folder is a registry: files are read without being run."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -154,5 +155,7 @@ def test_every_plugin_of_the_package_says_what_it_is(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_facts_read_are_those_of_the_loaded_class(kind: str) -> None:
     for plugin in Registry(kind).values():
+        if (needs := str(plugin.facts.get("needs", ""))) and find_spec(needs) is None:
+            continue  # the tests of `tox -e ray` load it
         loaded = plugin.load()
         assert {key: getattr(loaded, key) for key in plugin.facts} == plugin.facts

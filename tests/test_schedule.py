@@ -7,7 +7,7 @@ import pytest
 from grape_bench.cell import AccuracyCell, Block, CostCell
 from grape_bench.environment import Environment
 from grape_bench.record import Record, RunStart
-from grape_bench.schedule import Line, earlier_failures, estimate, pending, words
+from grape_bench.schedule import Line, earlier_failures, estimate, pending, processes_on, words
 from grape_bench.suite import group
 
 Make = Callable[..., Record]
@@ -213,3 +213,11 @@ def test_blocks_like_none_on_record_are_counted_apart(make_record: Make) -> None
 )
 def test_durations_are_said_as_people_say_them(seconds: float, text: str) -> None:
     assert words(seconds) == text
+
+
+@pytest.mark.parametrize(("asked", "on_cpu", "on_gpu"), [(1, 1, 3), (3, 3, 3), (5, 5, 5)])
+def test_a_gpu_is_measured_in_three_processes_and_more(
+    environment: Environment, asked: int, on_cpu: int, on_gpu: int
+) -> None:
+    assert processes_on(environment.model_copy(update={"device": "cpu"}), asked) == on_cpu
+    assert processes_on(environment.model_copy(update={"device": "NVIDIA H200"}), asked) == on_gpu

@@ -4,9 +4,10 @@ A file of this folder is an executor of its name; its last line is `PLUGIN = Cla
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from grape_bench.cell import Block
-from grape_bench.environment import Environment
+from grape_bench.cell import Block, Resources
+from grape_bench.placing import Place
 from grape_bench.worker import Finished, Note, Protocol
 
 
@@ -17,24 +18,40 @@ class Died:
     Args:
         killed: by a signal that no fault of its own explains (SIGKILL), so that memory may be the cause.
         oom: the kernel's out-of-memory killer was at work.
+        lost: the machine went, or what minds the process there: the block may do well elsewhere.
     """
 
     message: str
     killed: bool
     oom: bool = False
+    lost: bool = False
 
 
 Event = Note | Finished | Died
 
 
 class Executor:
-    """Runs blocks somewhere, several at a time if it is told to."""
+    """Runs blocks somewhere, several at a time if it is told to.
 
-    def observe(self, protocol: Protocol) -> Environment:
-        """The environment that blocks will run in."""
+    Attributes:
+        needs: a package that it imports and that comes with the extra of its name only.
+    """
+
+    needs: ClassVar[str] = ""
+
+    def places(self, protocol: Protocol, resources: Resources) -> tuple[Place, ...]:
+        """The devices that blocks may be put on, those of one kind with one machine in their environments.
+
+        Raises:
+            RuntimeError: there is none of the kind that the protocol asks for.
+        """
         raise NotImplementedError
 
-    def start(self, block: Block, protocol: Protocol) -> int:
+    def alive(self, place: Place) -> bool:
+        """Whether blocks may still be put there."""
+        return True
+
+    def start(self, block: Block, protocol: Protocol, place: Place) -> int:
         """Begin a block in a fresh process, and return a ticket for it."""
         raise NotImplementedError
 
@@ -49,3 +66,14 @@ class Executor:
     def close(self) -> None:
         """End all processes."""
         raise NotImplementedError
+
+
+def slots(device: str, cores: float, resources: Resources) -> int:
+    """Trainings that may share a device.
+
+    Args:
+        device: `cpu`, or the name of a GPU; cores: those that belong to it.
+    """
+    share = 1.0 if device == "cpu" else 1 / resources.gpus
+    by_cores = cores / resources.cpus
+    return max(1, int(by_cores if device == "cpu" else min(by_cores, share)))

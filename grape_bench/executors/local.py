@@ -1,153 +1,40 @@
-"""Local: each block in a fresh process of this machine."""
+"""Local: each block in a fresh process of this machine, and where there are GPUs, on one of them."""
 
-import faulthandler
-import multiprocessing
 import os
-import signal
-import sys
-import tempfile
-import threading
-from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
-from multiprocessing.context import ForkServerProcess
-from pathlib import Path
 
-from grape_bench.cell import Block
-from grape_bench.environment import Environment, observe
-from grape_bench.executors import Died, Event, Executor
-from grape_bench.worker import Finished, Protocol, measure
-
-_LAST_WORDS = 400  # characters of a dead worker's stderr that are kept
-
-
-@dataclass
-class _Worker:
-    process: ForkServerProcess
-    pipe: Connection
-    log: Path
-    oom_kills: int
-    finished: bool = False
+from grape_bench.cell import Block, Resources
+from grape_bench.executors import Event, Executor, slots
+from grape_bench.executors._processes import Processes
+from grape_bench.placing import Place
+from grape_bench.worker import Protocol
 
 
 class Local(Executor):
-    """Forks workers from a server that has imported torch and computed nothing: each is fresh, and starts at once."""
+    """The machine's cores are one place; with GPUs, each of these is one, with its part of the cores."""
 
     def __init__(self) -> None:
-        self._context = multiprocessing.get_context("forkserver")
-        # The first step of an optimizer imports torch._dynamo, for more than a second: once in the server will do.
-        self._context.set_forkserver_preload(["grape_bench.worker", "torch._dynamo"])
-        self._workers: dict[int, _Worker] = {}
-        self._tickets = 0
-        self._folder = tempfile.TemporaryDirectory(prefix="grape-bench-")
-        for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):  # read when torch is imported, in the server
-            os.environ.setdefault(name, "1")
+        self._processes = Processes()
 
-    def observe(self, protocol: Protocol) -> Environment:
-        here, there = self._context.Pipe(duplex=False)
-        process = self._context.Process(target=_tell_environment, args=(there, protocol), daemon=True)
-        process.start()
-        there.close()
-        try:
-            answer = here.recv()
-        except EOFError:
-            answer = RuntimeError("the worker process died while it looked at the machine")
-        process.join()
-        if isinstance(answer, Exception):
-            raise answer
-        assert isinstance(answer, Environment)
-        return answer
+    def places(self, protocol: Protocol, resources: Resources) -> tuple[Place, ...]:
+        found = self._processes.devices(protocol)
+        cores = _cores() / len(found)
+        return tuple(Place(name, at, slots(at.device, cores, resources)) for name, at in found)
 
-    def start(self, block: Block, protocol: Protocol) -> int:
-        self._tickets += 1
-        here, there = self._context.Pipe(duplex=False)
-        log = Path(self._folder.name) / f"{self._tickets}.log"
-        process = self._context.Process(target=_serve, args=(there, block, protocol, str(log)), daemon=True)
-        process.start()
-        there.close()
-        self._workers[self._tickets] = _Worker(process, here, log, _oom_kills())
-        return self._tickets
+    def start(self, block: Block, protocol: Protocol, place: Place) -> int:
+        return self._processes.start(block, protocol, place.name)
 
     def wait(self, seconds: float) -> list[tuple[int, Event]]:
-        tickets = {worker.pipe: ticket for ticket, worker in self._workers.items()}
-        events: list[tuple[int, Event]] = []
-        for pipe in wait(list(tickets), timeout=seconds):
-            assert isinstance(pipe, Connection)
-            ticket = tickets[pipe]
-            worker = self._workers[ticket]
-            try:
-                event = pipe.recv()
-                worker.finished = isinstance(event, Finished)
-                events.append((ticket, event))
-            except (EOFError, OSError):
-                del self._workers[ticket]
-                pipe.close()
-                worker.process.join()
-                if not worker.finished:  # how it ends after that is nobody's business
-                    events.append((ticket, _post_mortem(worker)))
-        return events
+        return self._processes.wait(seconds)
 
     def kill(self, ticket: int) -> None:
-        worker = self._workers.pop(ticket)
-        worker.process.kill()
-        worker.process.join()
-        worker.pipe.close()
+        self._processes.kill(ticket)
 
     def close(self) -> None:
-        for ticket in list(self._workers):
-            self.kill(ticket)
-        self._folder.cleanup()
+        self._processes.close()
 
 
-def _serve(pipe: Connection, block: Block, protocol: Protocol, log: str) -> None:
-    _isolate(log)
-    pipe.send(measure(block, protocol, pipe.send))
-    pipe.close()
-
-
-def _tell_environment(pipe: Connection, protocol: Protocol) -> None:
-    try:
-        pipe.send(observe(protocol.device, protocol.threads))
-    except RuntimeError as error:
-        pipe.send(error)
-
-
-def _isolate(log: str) -> None:
-    """Keep a worker's words out of the terminal, Ctrl-C out of the worker, and let it end with its runner."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    os.dup2(target, 1)
-    os.dup2(target, 2)
-    faulthandler.enable(sys.stderr)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    wait([parent.sentinel])
-    os._exit(1)
-
-
-def _post_mortem(worker: _Worker) -> Died:
-    code = worker.process.exitcode or 0
-    words = worker.log.read_text(errors="replace").strip() if worker.log.exists() else ""
-    # faulthandler's dump names the innermost frame first; a traceback ends with its reason.
-    lines = [line.strip() for line in words.splitlines() if line.strip()]
-    said = next((line for line in lines if line.startswith("Fatal")), lines[-1] if lines else "")[:_LAST_WORDS]
-    how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-    return Died(
-        f"the process ended by {how}" + (f": {said}" if said else ""),
-        killed=code == -signal.SIGKILL,
-        oom=_oom_kills() > worker.oom_kills,
-    )
-
-
-def _oom_kills() -> int:
-    try:
-        rows = dict(line.split() for line in Path("/proc/vmstat").read_text(encoding="ascii").splitlines())
-        return int(rows.get("oom_kill", 0))
-    except (OSError, ValueError):
-        return 0
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 PLUGIN = Local
