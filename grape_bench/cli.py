@@ -1,9 +1,11 @@
 """The command line: parse, call one command, tell of errors."""
 
+import io
 import os
 import sys
 from collections.abc import Sequence
 
+from grape_bench import interruption
 from grape_bench.arguments import make_parser, parse
 from grape_bench.commands import DONE, STOPPED, WRONG, announce, load
 from grape_bench.errors import UserError
@@ -18,14 +20,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         0 done, 1 some cells failed, 2 the input was wrong, 3 a regression was found, 75 stopped early and resumable.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a path that is no text is shown nevertheless
     words = list(sys.argv[1:] if argv is None else argv)
     if not words:
         make_parser().print_help(sys.stderr)
         return WRONG
     arguments = parse(words)
     try:
-        announce(arguments)
-        code = load(arguments.command).call(arguments)
+        with interruption.raised():
+            announce(arguments)
+            code = load(arguments.command).call(arguments)
         sys.stdout.flush()
         return code
     except UserError as error:

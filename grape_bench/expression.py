@@ -1,6 +1,7 @@
 """Encoding expressions, `randomized(rope(base=1e6)) + fourier`, to parts."""
 
 import ast
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
@@ -51,7 +52,8 @@ class Expression:
         if len(text) > _LONGEST:
             raise UserError(f"an expression is at most {_LONGEST} characters long, this one has {len(text)}")
         try:
-            tree = ast.parse(text.strip(), mode="eval")
+            with warnings.catch_warnings(action="ignore"):  # such as that `1if` is no number: it is refused below
+                tree = ast.parse(text.strip(), mode="eval")
         except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
             reason = getattr(error, "msg", None) or str(error)
             raise UserError(f"{text!r} is not an expression such as 'rope(base=1e6) + alibi': {reason}") from None

@@ -1,28 +1,30 @@
 """A run of a suite: what is missing is measured, and recorded."""
 
-import os
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from grape_bench import timing
-from grape_bench.cell import AccuracyCell, Block
-from grape_bench.environment import Environment
+from grape_bench.agenda import Agenda, agenda
+from grape_bench.cell import Block
 from grape_bench.errors import UserError
 from grape_bench.executors import Executor
+from grape_bench.ledger import Ledger
 from grape_bench.loop import Loop
 from grape_bench.origin import named
+from grape_bench.placing import Place, room
 from grape_bench.progress import Progress
-from grape_bench.record import Record, RunStart, run_name
+from grape_bench.record import RunStart, run_name
 from grape_bench.registry import Registry
-from grape_bench.schedule import earlier_failures, estimate, pending, words
+from grape_bench.schedule import estimate, words
 from grape_bench.store import Store
 from grape_bench.suite import Suite, expand, group, narrow
 from grape_bench.suite_filter import passes
-from grape_bench.tuning import TUNING_SEED, missing
+from grape_bench.tuning import TUNING_SEED
 from grape_bench.worker import Protocol, measure
-
-_SHARED_GPU = 4  # trainings side by side on one GPU
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,9 @@ class RunOptions:
     Args:
         results: folder of the records; device: `auto`, `cpu` or `cuda`.
         fresh: measure again what is on record; only: filters `key=value`; effort: None for the suite's own.
-        retry_failed: try failed cells once more; executor: name of a plug-in.
+        retry_failed: try failed cells once more; executor: name of a plug-in; address: of its cluster.
+        deadline: by `timing.seconds()`; what is not done then is left to the next run.
+        memory_gib: what one worker may hold, of the GPU's memory where it computes there.
     """
 
     results: Path = Path("results")
@@ -42,6 +46,9 @@ class RunOptions:
     effort: str | None = None
     retry_failed: bool = False
     executor: str = "local"
+    address: str | None = None
+    deadline: float = math.inf
+    memory_gib: float | None = None
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,7 @@ class Outcome:
     Args:
         known: cells that had their records before; failed: of this run, and of earlier ones that were not tried again.
         unexpected: what was skipped in this run beside the skips that the suite expects, if it lists any.
-        stopped: interrupted, to be continued by the same command.
+        stopped: why it stopped early, to be continued by the same command; left: what that will do, in words.
     """
 
     measured: int = 0
@@ -59,7 +66,8 @@ class Outcome:
     skipped: int = 0
     failed: int = 0
     unexpected: tuple[str, ...] = ()
-    stopped: bool = False
+    stopped: str = ""
+    left: str = ""
 
 
 def run(suite: Suite, options: RunOptions) -> Outcome:
@@ -71,26 +79,26 @@ def run(suite: Suite, options: RunOptions) -> Outcome:
     blocks, protocol = _blocks(suite, options), _protocol(suite, options)
     executor = _executor(options)
     try:
-        environment = _observe(executor, protocol)
+        places = _places(executor, suite, protocol)
         store = Store(options.results)
-        with store.writing(environment.machine, suite.name) as writer:
-            lines = list(store.lines(suite.name, environment.machine))
-            todo = _todo(blocks, lines, environment, protocol, options)
-            protocol = replace(protocol, checkpoints=str(writer.path.parent / "checkpoints"))
-            failures = 0 if options.retry_failed or options.fresh else earlier_failures(blocks, lines, environment)
-            measured = {cell.id for block in todo for cell in block.cells}
-            known = len({cell.id for block in blocks for cell in block.cells} - measured)
-            if not todo:
-                return Outcome(known=known, failed=failures)
-            start = _start(suite, options, protocol)
-            writer.append([start])
-            records = [line for line in lines if isinstance(line, Record)]
-            with Progress(suite.name, todo, records, _slots(environment)) as progress:
-                loop = Loop(suite, start, writer, executor, protocol, environment, progress, _slots(environment))
-                loop.records += [] if options.fresh else records
-                stopped = loop.run(todo)
-            ok, skipped, failed = (len(loop.cells[status]) for status in ("ok", "skipped", "failed"))
-            return Outcome(ok, known, skipped, failed + failures, _unexpected(suite, todo, loop), stopped)
+        with ExitStack() as held:
+            machines = sorted({place.environment.machine for place in places})
+            writers = {one: held.enter_context(store.writing(one, suite.name)) for one in machines}
+            found = _agenda(blocks, store, suite, places, protocol, options)
+            if not found.jobs:
+                return Outcome(known=found.known, failed=found.failed)
+            start = _start(suite, options, protocol, after=max((one.at for one in found.records), default=""))
+            for writer in writers.values():
+                writer.append([start])
+            todo = found.blocks
+            with Progress(suite.name, todo, found.records, places) as progress:
+                ledger = Ledger(start, writers, [] if options.fresh else list(found.records))
+                loop = Loop(suite, ledger, executor, places, protocol, progress, options.deadline)
+                stopped = loop.run(found.jobs)
+            ok, skipped, failed = (len(loop.ledger.cells[status]) for status in ("ok", "skipped", "failed"))
+            left = _left(loop) if stopped else ""
+            unexpected = _unexpected(suite, todo, loop)
+            return Outcome(ok, found.known, skipped, failed + found.failed, unexpected, stopped, left)
     finally:
         executor.close()
 
@@ -100,24 +108,29 @@ def plan(suite: Suite, options: RunOptions) -> str:
     blocks, protocol = _blocks(suite, options), _protocol(suite, options)
     executor = _executor(options)
     try:
-        environment = _observe(executor, protocol)
+        places = _places(executor, suite, protocol)
     finally:
         executor.close()
-    lines = list(Store(options.results).lines(suite.name, environment.machine))
-    todo = _todo(blocks, lines, environment, protocol, options)
+    found = _agenda(blocks, Store(options.results), suite, places, protocol, options)
+    todo = found.blocks
     rows = [f"{suite.name}: {_count(blocks)}; to measure: {_count(todo)}"]
     asked, left = _kinds(blocks), _kinds(todo)
     for kind in dict.fromkeys([*asked, *left]):  # tuning is asked for by what it decides
         rows.append(f"  {kind}: {_count(asked.get(kind, []))}; to measure: {_count(left.get(kind, []))}")
-    took, unknown = estimate(todo, [line for line in lines if isinstance(line, Record)], _slots(environment))
+    took, unknown = estimate(todo, found.records, *room(places))
     rows.append(f"  estimate: {words(took)}" + (f", and {unknown} blocks like none on record" if unknown else ""))
     return "\n".join(rows)
+
+
+def _left(loop: Loop) -> str:
+    took, unknown = estimate(loop.left, loop.ledger.records, *room(loop.places))
+    return _count(loop.left) + ("" if unknown else f", about {words(took)}")
 
 
 def _unexpected(suite: Suite, blocks: Iterable[Block], loop: Loop) -> tuple[str, ...]:
     if not suite.skips:
         return ()
-    skipped = {cell.id: cell for block in blocks for cell in block.cells if cell.id in loop.cells["skipped"]}
+    skipped = {cell.id: cell for block in blocks for cell in block.cells if cell.id in loop.ledger.cells["skipped"]}
     surprises = [one for one in skipped.values() if not any(passes(one, skip.only) for skip in suite.skips)]
     return tuple(dict.fromkeys(f"{one.encoding}: {one.metric}" for one in surprises))
 
@@ -145,47 +158,53 @@ def _blocks(suite: Suite, options: RunOptions) -> list[Block]:
 def _protocol(suite: Suite, options: RunOptions) -> Protocol:
     effort = options.effort or suite.effort
     processes = suite.processes or timing.EFFORTS[effort].processes
-    return Protocol(effort=effort, device=options.device, threads=suite.threads, processes=processes, plugins=named())
+    return Protocol(
+        effort=effort,
+        device=options.device,
+        threads=suite.threads,
+        processes=processes,
+        plugins=named(),
+        memory_gib=options.memory_gib,
+    )
 
 
 def _executor(options: RunOptions) -> Executor:
-    executor: Executor = Registry("executors")[options.executor].load()()
+    plugin = Registry("executors")[options.executor]
+    needs = str(plugin.facts["needs"])
+    if needs and find_spec(needs) is None:
+        raise UserError(f"--executor {plugin.name} needs {needs}, which is missing; pip install 'grape-bench[{needs}]'")
+    if options.address and "address" not in plugin.options:
+        raise UserError(f"--address {options.address}: executor {options.executor} has no cluster; add --executor ray")
+    executor: Executor = plugin.load()(**{"address": options.address} if options.address else {})
     return executor
 
 
-def _observe(executor: Executor, protocol: Protocol) -> Environment:
+def _places(executor: Executor, suite: Suite, protocol: Protocol) -> tuple[Place, ...]:
     try:
-        return executor.observe(protocol)
+        return executor.places(protocol, suite.resources)
     except RuntimeError as error:
         raise UserError(str(error)) from None
 
 
-def _todo(
+def _agenda(
     blocks: list[Block],
-    lines: Iterable[Record | RunStart],
-    environment: Environment,
+    store: Store,
+    suite: Suite,
+    places: tuple[Place, ...],
     protocol: Protocol,
     options: RunOptions,
-) -> list[Block]:
-    processes, lines = protocol.processes, [] if options.fresh else list(lines)
-    left = pending(blocks, lines, environment, processes=processes, retry_failed=options.retry_failed)
-    records = [line for line in lines if isinstance(line, Record)]
-    tuned = [cell for block in left for cell in block.cells if isinstance(cell, AccuracyCell)]
-    first = dict.fromkeys(one for cell in tuned for one in missing(cell, records))
-    cost, accuracy = ([block for block in left if block.exclusive is kind] for kind in (True, False))
-    return cost + [Block((cell,)) for cell in first] + accuracy
+) -> Agenda:
+    machines = dict.fromkeys(place.environment.machine for place in places)
+    lines = {one: list(store.lines(suite.name, one)) for one in machines}
+    how = {"fresh": options.fresh, "retry_failed": options.retry_failed}
+    return agenda(blocks, lines, places, processes=protocol.processes, **how)
 
 
-def _start(suite: Suite, options: RunOptions, protocol: Protocol) -> RunStart:
-    at = timing.stamp()
+def _start(suite: Suite, options: RunOptions, protocol: Protocol, after: str) -> RunStart:
+    at = timing.stamp(after)
     return RunStart(
         run=run_name(at), suite=suite.name, at=at, fresh=options.fresh, only=options.only, effort=protocol.effort
     )
-
-
-def _slots(environment: Environment) -> int:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else environment.cores
-    return cores if environment.device == "cpu" else min(cores, _SHARED_GPU)
 
 
 def _count(blocks: list[Block]) -> str:

@@ -1,10 +1,11 @@
 """The only reader and writer of results/: JSON lines, appended and synced, one file a machine and suite."""
 
 import glob
-import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from io import FileIO
+from itertools import count
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -16,10 +17,15 @@ from grape_bench.errors import UserError
 from grape_bench.record import Record, RunStart
 from grape_bench.verification import Verification
 
+LONGEST_LINE = 2**20  # bytes of one record; ours have some thousands
 LAWS = "laws.jsonl"  # beside the machines' folders
 _LINE: TypeAdapter[Record | RunStart] = TypeAdapter(Annotated[Record | RunStart, Field(discriminator="kind")])
 _VERIFICATION: TypeAdapter[Verification] = TypeAdapter(Verification)
 Line = TypeVar("Line")
+
+
+class DiskError(UserError):
+    """A record cannot be written now, as on a full disk; what was recorded before stands."""
 
 
 class Store:
@@ -86,16 +92,17 @@ class Store:
             path.parent.mkdir(parents=True, exist_ok=True)
             lock = FileLock(path.with_suffix(".lock"))
             lock.acquire(timeout=0)
+            writer = Writer(path)
         except Timeout:
             raise UserError(
                 f"another run writes to {path} now; wait for it, or name another folder with --results"
             ) from None
         except OSError as error:
             raise UserError(
-                f"{path.parent} cannot be written: {error.strerror}; name another folder with --results"
+                f"{error.filename or path} cannot be written: {error.strerror}; name another folder with --results"
             ) from None
         try:
-            yield Writer(path)
+            yield writer
         finally:
             lock.release()
 
@@ -108,27 +115,63 @@ class Writer:
         _drop_torn_end(path)
 
     def append(self, lines: Iterable[Frozen]) -> None:
-        """Write some lines in one go."""
+        """Write some lines in one go, or none of them.
+
+        Raises:
+            DiskError: they cannot be written.
+        """
         text = "".join(line.model_dump_json(by_alias=True, exclude_defaults=False) + "\n" for line in lines)
-        with self.path.open("ab") as file:
-            file.write(text.encode())
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with self.path.open("ab", buffering=0) as file:
+                _write(file, text.encode())
+        except OSError as error:
+            raise DiskError(f"{self.path} cannot be written: {error.strerror}") from None
+
+
+def _write(file: FileIO, data: bytes) -> None:
+    size, left = file.tell(), memoryview(data)
+    try:
+        while left:
+            left = left[file.write(left) :]
+        os.fsync(file.fileno())
+    except OSError:
+        file.truncate(size)  # a part of a block must not count
+        raise
 
 
 def _read(path: Path, form: TypeAdapter[Line]) -> Iterator[Line]:
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.endswith(b"\n"):
-                return  # also where it reads as whole: the next writer drops it
-            try:
-                yield form.validate_json(line)
-            except ValidationError as error:
-                raise UserError(f"{path}:{number}: no record of this version of grape-bench: {reason(error)}") from None
+    try:
+        require_plain(path)
+        with path.open("rb") as file:
+            for number in count(1):
+                if not (line := file.readline(LONGEST_LINE)).endswith(b"\n"):
+                    if len(line) == LONGEST_LINE:
+                        raise UserError(f"{path}:{number}: a line of more than {LONGEST_LINE // 1024} KiB is no record")
+                    return  # also where it reads as whole: the next writer drops it
+                yield _parse(line, form, f"{path}:{number}")
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def require_plain(path: Path) -> None:
+    """Refuse what cannot be read as a file.
+
+    Raises:
+        UserError: it is a folder, a pipe or a device.
+    """
+    if not path.is_file():  # a pipe would be waited for
+        raise UserError(f"{path} is {'a folder' if path.is_dir() else 'no plain file'}; records are in plain files")
+
+
+def _parse(line: bytes, form: TypeAdapter[Line], place: str) -> Line:
+    try:
+        return form.validate_json(line)
+    except ValidationError as error:
+        raise UserError(f"{place}: no record of this version of grape-bench: {reason(error)}") from None
 
 
 def reason(error: ValidationError) -> str:
-    first = json.loads(error.json())[0]
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place = ".".join(str(one) for one in first["loc"])
     return f"{place}: {first['msg']}" if place else str(first["msg"])
 
@@ -136,6 +179,7 @@ def reason(error: ValidationError) -> str:
 def _drop_torn_end(path: Path) -> None:
     if not path.exists():
         return
+    require_plain(path)
     with path.open("rb+") as file:
         data = file.read()
         whole = data.rfind(b"\n") + 1

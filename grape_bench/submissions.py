@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 from grape_bench.bundle import MANIFEST, RECORDS, Manifest
 from grape_bench.errors import UserError
+from grape_bench.store import require_plain
 from grape_bench.validate import validate
 
 
@@ -49,6 +50,8 @@ def gathered(places: Sequence[Path]) -> Iterator[Submissions]:
 
 def _of_folder(folder: Path) -> list[Path]:
     found = sorted(folder.glob("*/*.jsonl"))
+    for path in found:
+        require_plain(path)
     if not found:
         raise UserError(f"{folder} has no records; `grape-bench SUITE` makes some, <machine>/<suite>.jsonl in a folder")
     return found

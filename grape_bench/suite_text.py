@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from grape_bench.errors import UserError
 
-LARGEST = 2**20  # bytes
+LARGEST = 2**16  # bytes; ours have some thousands
 _MOST = 50  # problems reported of one file
 
 Loc = tuple[str | int, ...]
@@ -43,6 +43,7 @@ class SuiteText:
     values: Any = None
     places: dict[Loc, Place] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    _reported: set[Loc] = field(default_factory=set)
 
     def place(self, loc: Loc) -> Place:
         """Where a location stands, or the nearest one around it that the file has."""
@@ -59,8 +60,13 @@ class SuiteText:
 
     def report(self, loc: Loc, sentence: str) -> None:
         """Note a problem; the first one of a location stands."""
-        if all(problem.loc != loc for problem in self.problems):
-            self.problems.append(Problem(self.place(loc), loc, sentence))
+        if loc not in self._reported:
+            self.report_at(self.place(loc), loc, sentence)
+
+    def report_at(self, place: Place, loc: Loc, sentence: str) -> None:
+        """Note a problem that stands elsewhere than its location, which may have several."""
+        self._reported.add(loc)
+        self.problems.append(Problem(place, loc, sentence))
 
     def refuse(self) -> None:
         """Stop if there are problems.
@@ -85,11 +91,12 @@ def key_path(loc: Loc) -> str:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file, without a byte order mark.
+    """The text of a suite's file, without a byte order mark.
 
     Raises:
         UserError: there is no such file, it is no file, it is too large, or it is not UTF-8.
     """
+    path = file_of(path)
     try:
         if path.exists() and not path.is_file():
             raise UserError(f"{path} is {'a folder' if path.is_dir() else 'no plain file'}; name a suite's YAML file")
@@ -106,12 +113,18 @@ def read_text(path: Path) -> str:
         raise UserError(f"{path}:{line}: byte 0x{data[error.start]:02x} is not UTF-8; a suite is UTF-8 text") from None
 
 
+def file_of(path: Path) -> Path:
+    """The file that holds a suite: `a.yaml` for `a@gpu.yaml`, which is the suite `a` at its size `gpu`."""
+    stem, at, _ = path.stem.partition("@")
+    return path.with_name(f"{stem}{path.suffix}") if at and stem else path
+
+
 def suite_name(path: Path) -> str:
-    """The name of a suite: its file's stem, which also names files under results/ and reports/.
+    """The name of a suite: its file's stem, and `@` with its size; it also names files under results/ and reports/.
 
     Raises:
         UserError: it would make a poor file name.
     """
-    if not re.fullmatch(r"\w[\w.-]*", path.stem):
+    if not re.fullmatch(r"\w[\w.-]*(@\w[\w.-]*)?", path.stem):
         raise UserError(f"{path}: a suite's file name is letters, digits, '_', '-' and '.', not {path.stem!r}")
     return path.stem

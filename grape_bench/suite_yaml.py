@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from grape_bench.errors import UserError
-from grape_bench.suite_text import Loc, Place, Problem, SuiteText
+from grape_bench.suite_text import Loc, Place, SuiteText
 
 _DEEPEST = 20  # levels; a suite needs four
 
@@ -96,10 +96,10 @@ def _entries(node: yaml.MappingNode, loc: Loc, found: SuiteText) -> Iterator[tup
     for key, value in node.value:
         name = key.value if isinstance(key, yaml.ScalarNode) else None
         if name is None:
-            found.problems.append(Problem(_place(key), loc, "a key must be a word"))
+            found.report_at(_place(key), loc, "a key must be a word")
         elif (*loc, name) in found.places:
             first = found.places[*loc, name].line
-            found.problems.append(Problem(_place(key), (*loc, name), f"is given twice, first in line {first}"))
+            found.report_at(_place(key), (*loc, name), f"is given twice, first in line {first}")
         else:
             found.places[*loc, name] = _place(key)
             yield name, value

@@ -1,7 +1,9 @@
 """Is a bundle what it says? It comes from a stranger, so nothing in it is believed, and nothing of it is run."""
 
+import lzma
 import re
 import zipfile
+import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -18,6 +20,8 @@ from grape_bench.suite import Suite, expand, parse
 
 _ENTRY = re.compile(rf"{MANIFEST}|{SUITE}|{REPORT}|{RECORDS}/[a-z0-9-]{{1,100}}\.jsonl")
 _MOST_ENTRIES = 200
+# What zipfile and its decompressors raise of bytes that are none of theirs.
+_UNREADABLE = (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
 _LARGEST, _LONGEST_LINE = 2**28, 2**20  # bytes of one entry, and of one record
 _MOST_REASONS = 20  # of one kind of fault
 
@@ -72,6 +76,8 @@ def _open(path: Path) -> Opened:
 
 
 def _read(path: Path) -> dict[str, bytes]:
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise UserError("it is no file")
     try:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
@@ -81,7 +87,7 @@ def _read(path: Path) -> dict[str, bytes]:
             if wrong := [name for name, count in names.items() if count > 1 or not _ENTRY.fullmatch(name)]:
                 raise UserError(f"{wrong[0]!r} does not belong into a bundle, or is there twice")
             return {entry.filename: _content(archive, entry) for entry in entries}
-    except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+    except _UNREADABLE as error:
         raise UserError(f"it is no zip that can be read: {error}") from None
 
 
@@ -194,8 +200,11 @@ def _range(record: Record) -> str | None:
         case MemoryReading() as memory:
             return None if memory.peak_mib >= 0 else "a peak of memory is not below 0"
         case AccuracyReading() as accuracy:
-            right = all(0 <= one.correct <= one.total and one.total > 0 for one in accuracy.scores)
-            rates = all(0 <= rate <= 1 for one in accuracy.scores for rate in (one.blind, one.chance))
+            scores = (*accuracy.scores, *accuracy.windowed, *accuracy.truncated)
+            if any((one.nats or 0) < 0 or (one.blind_nats or 1) <= 0 for one in scores):
+                return "a loss is not below 0"
+            right = all(0 <= one.correct <= one.total and one.total > 0 for one in scores)
+            rates = all(0 <= rate <= 1 for one in scores for rate in (one.blind, one.chance))
             return (
                 None if right and rates and accuracy.scores else "right answers lie between 0 and the questions asked"
             )

@@ -52,7 +52,7 @@ class Fabricated:
     records: list[Record] = field(default_factory=list)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_record() -> Callable[..., Record]:
     """Make one record: `make_record(cell, status="failed", fault="oom")`."""
     return fabricate_record

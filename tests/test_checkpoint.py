@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from grape_bench import checkpoint
+from grape_bench.backends import noting
 from grape_bench.cell import AccuracyCell, ModelOptions, TrainingOptions
 from grape_bench.tasks import load
 from grape_bench.training import Checkpoints, Trainer, make_model, train_and_test
@@ -70,3 +71,31 @@ def test_a_checkpoint_of_another_model_is_passed_over_and_changes_nothing(tmp_pa
     before = [one.clone() for one in trainers[1].model.parameters()]
     assert checkpoint.load(trainers[1], path) is False
     assert all(torch.equal(one, other) for one, other in zip(before, trainers[1].model.parameters(), strict=True))
+
+
+def test_a_damaged_checkpoint_is_noted_and_changes_nothing(tmp_path):
+    """One bit of a weight is another: only the digest knows."""
+    cell = make_cell("rope")
+    task = load(cell.task)
+    trainer = Trainer(make_model(cell, task), task, cell, "cpu")
+    path = tmp_path / "one.safetensors"
+    checkpoint.save(trainer, path)
+    data = bytearray(path.read_bytes())
+    data[-5] ^= 1
+    path.write_bytes(data)
+    before = [one.clone() for one in trainer.model.parameters()]
+    with noting() as notes:
+        assert checkpoint.load(trainer, path) is False
+    assert notes == ["began anew, since its checkpoint cannot be used: its bytes are not those that were written"]
+    assert all(map(torch.equal, before, trainer.model.parameters()))
+
+
+def test_a_disk_that_takes_no_checkpoint_costs_no_training(tmp_path):
+    """The folder of checkpoints is a file."""
+    cell, folder = make_cell("rope"), tmp_path / "checkpoints"
+    folder.write_text("in the way")
+    with noting() as notes:
+        reading = train_and_test(cell, "cpu", lambda text: None, checkpoints=Checkpoints(folder, every_s=0.0))
+    assert reading.scores == train_and_test(cell, "cpu", lambda text: None).scores
+    assert len(notes) == 1
+    assert notes[0].startswith("a checkpoint could not be written: ")

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -10,8 +11,8 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from grape_bench import cli
-from grape_bench.commands.list import WHAT as LISTS
 from grape_bench.cell import CostCell
+from grape_bench.commands.list import WHAT as LISTS
 from grape_bench.environment import Environment
 from grape_bench.errors import UserError
 from grape_bench.origin import VARIABLE
@@ -61,8 +62,9 @@ def runner(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return runner
 
 
-def outcome(failed: int = 0, stopped: bool = False) -> SimpleNamespace:
-    return SimpleNamespace(measured=2, known=3, skipped=1, failed=failed, unexpected=(), stopped=stopped)
+def outcome(failed: int = 0, stopped: str = "") -> SimpleNamespace:
+    left = "2 cells in 1 block"
+    return SimpleNamespace(measured=2, known=3, skipped=1, failed=failed, unexpected=(), stopped=stopped, left=left)
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -192,6 +194,9 @@ def test_run_is_what_happens_when_no_command_is_named(capsys: pytest.CaptureFixt
         "effort": None,
         "retry_failed": False,
         "executor": "local",
+        "address": None,
+        "deadline": math.inf,
+        "memory_gib": None,
     }
 
 
@@ -204,9 +209,10 @@ def test_failed_cells_are_exit_code_1_and_the_next_suite_still_runs(
 
 
 def test_a_stopped_run_is_exit_code_75(capsys: pytest.CaptureFixture[str], runner: ModuleType) -> None:
-    runner.outcomes[:] = [outcome(failed=1, stopped=True)]
+    runner.outcomes[:] = [outcome(failed=1, stopped="SIGTERM")]
     code, _, err = said(capsys, "run", "suites/good.yaml", "suites/good.yaml")
     assert (code, len(runner.asked)) == (75, 1)
+    assert "good: stopped early: SIGTERM; 2 cells in 1 block left\n" in err
     assert "run the same command again" in err
 
 

@@ -9,7 +9,7 @@ from grape_bench.cell import AccuracyCell, CostCell
 from grape_bench.environment import Environment
 from grape_bench.errors import UserError
 from grape_bench.record import AccuracyReading, CurvePoint, MemoryReading, Record, RunStart, Score, TimeReading
-from grape_bench.store import Store
+from grape_bench.store import DiskError, Store
 
 PLACE = Environment(
     machine="toy-2-cores",
@@ -136,3 +136,22 @@ def test_a_folder_that_cannot_be_made_is_a_users_error(tmp_path: Path) -> None:
     (tmp_path / "results").write_text("a file")
     with pytest.raises(UserError, match="cannot be written"), Store(tmp_path / "results").writing("toy", "quick"):
         pass
+
+
+def test_a_block_that_does_not_fit_on_the_disk_leaves_no_trace(tmp_path: Path) -> None:
+    """A file may not grow beyond the size of two records and a half."""
+    resource = pytest.importorskip("resource")
+    one = record(CostCell(metric="peak_mib", encoding="rope", length=8), MemoryReading(peak_mib=2))
+    with Store(tmp_path).writing("toy", "full") as writer:
+        writer.append([one])
+        whole = writer.path.read_bytes()
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(whole) * 5 // 2, before[1]))
+        try:
+            with pytest.raises(DiskError, match=r"full\.jsonl cannot be written: File too large"):
+                writer.append([one, one])
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert writer.path.read_bytes() == whole
+        writer.append([one])
+    assert Store(tmp_path).records("full") == [one, one]

@@ -109,6 +109,16 @@ def test_whole_numbers_may_be_written_as_floats() -> None:
         ("[64, 96]", "[64]\n    training: {lr: -1}", "13: accuracy[0].training.lr: must be more than 0, not -1"),
         ("[64, 96]", "[64]\n    training: {lrr: 1}", "13: accuracy[0].training.lrr: there is no key 'lrr' here. Did"),
         ("[64, 96]", "[64]\n    training: {shortest: 65}", "13: accuracy[0].training.shortest: 65 is longer than the"),
+        (
+            "[64, 96]",
+            "[64]\n    training: {even: true}",
+            "13: accuracy[0].training.even: one length is trained; give the",
+        ),
+        (
+            "[64, 96]",
+            "[64]\n    training: {adapt: 2}",
+            "13: accuracy[0].training.adapt: a layer norm keeps no statistics",
+        ),
         ("[64, 96]", "[64]\n  - 17", "13: accuracy[1]: must be a mapping of keys to values, not 17"),
     ],
 )
@@ -144,7 +154,7 @@ def test_a_suite_without_end_is_refused_at_once() -> None:
     axis = f"[{', '.join(map(str, range(1, 2000)))}]"
     started = time.perf_counter()
     [line] = refusal(f"{HEAD}cost:\n  - {{lengths: {axis}, batch: {axis}, metrics: [forward_ms]}}\n")
-    assert line.endswith(f"{1999 * 1999 * 4:,} cells; a suite has at most 1,000,000")
+    assert line.endswith(f"{1999 * 1999 * 4:,} cells; a suite has at most 20,000")
     assert time.perf_counter() - started < 2
 
 
@@ -159,3 +169,20 @@ def test_the_schema_describes_every_key() -> None:
         assert part["additionalProperties"] is False
         assert all(key.get("description") for key in part["properties"].values())
     assert "name" not in tree["properties"]
+
+
+LANGUAGE = "accuracy:\n  - task: text\n    train_length: 64\n    test_lengths: [64, 96]\n"
+
+
+@pytest.mark.parametrize("model", ["", "    model: {width: 32}\n", "    model: {causal: false}\n"])
+def test_a_language_model_that_sees_ahead_is_refused(model: str) -> None:
+    assert any("a bidirectional model sees; write causal: true" in line for line in refusal(HEAD + LANGUAGE + model))
+
+
+def test_controls_are_off_and_part_of_the_identity() -> None:
+    plain, controlled = (
+        expand(suite(f"{HEAD}{LANGUAGE}    model: {{causal: true}}\n{key}")) for key in ("", "    controls: true\n")
+    )
+    assert not any(cell.model_dump(exclude_defaults=True).get("controls") for cell in plain)
+    assert all(cell.controls for cell in controlled)  # type: ignore[union-attr]
+    assert not {cell.id for cell in plain} & {cell.id for cell in controlled}
