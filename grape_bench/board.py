@@ -9,6 +9,7 @@ from itertools import combinations
 from grape_bench.cell import AccuracyCell, Cell
 from grape_bench.groups import Place, rank
 from grape_bench.ranking import SEEDS, Scores
+from grape_bench.record import LEARNED_LOSS
 
 
 @dataclass(frozen=True)
@@ -77,13 +78,14 @@ class Board:
     Args:
         cell: what they have in common; its encoding, seed and versions mean nothing.
         hardware: the values of `environment.COMPARED`, equal for all; empty for accuracy, which pools.
-        suite: for cost, whose cells they are.
+        part: for cost the suite whose cells they are; for accuracy the hash of the text that the data were cut from,
+            empty where they are made up.
         missing: who has records at other settings of the same metric and suite, and none here.
     """
 
     cell: Cell
     hardware: tuple[str, ...]
-    suite: str
+    part: str
     members: tuple[Member, ...]
     missing: tuple[str, ...] = ()
 
@@ -91,6 +93,10 @@ class Board:
     def units(self) -> frozenset[int]:
         """All seeds, or processes, that anyone tried."""
         return frozenset(unit for member in self.members for unit in member.tried)
+
+    def bar(self, threshold: float) -> float:
+        """The score from which a seed has learned: the threshold, or that of losses for a language model."""
+        return LEARNED_LOSS if isinstance(self.cell, AccuracyCell) and self.part else threshold
 
     def measures(self, threshold: float) -> tuple["Measure", ...]:
         """What its members can be ranked by: the score and, beyond the training length, the area, of those seeds that
@@ -104,7 +110,7 @@ class Board:
     def _learned(self, figures: str, threshold: float) -> dict[str, dict[int, float]]:
         found = {}
         for one in self.members:
-            scores, learned = getattr(one, figures), one.learned(threshold)
+            scores, learned = getattr(one, figures), one.learned(self.bar(threshold))
             if kept := {seed: score for seed, score in scores.items() if seed in learned}:
                 found[one.name] = kept
         return found

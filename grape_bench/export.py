@@ -14,8 +14,9 @@ _CELL = tuple(dict.fromkeys([*CostCell.model_fields, *AccuracyCell.model_fields]
 _NESTED: dict[str, type[Frozen]] = {"model": ModelOptions, "training": TrainingOptions}
 _TIME = ("sample", "sample_ms", "sample_wall_ms", "inner", "clock")
 _MEMORY = ("peak_mib", "resident_mib", "reserved_mib")
-_SCORE = ("length", "group", "correct", "total", "blind", "chance")
-_ACCURACY = ("headline", *(f"score_{key}" for key in _SCORE), "accuracy", "normalised", "lr", "data_sha", "parameters")
+_SCORE = ("length", "group", "correct", "total", "blind", "chance", "nats", "blind_nats")
+_FIGURES = ("accuracy", "normalised", "lr", "data_sha", "text_sha", "parameters")
+_ACCURACY = ("headline", "control", *(f"score_{key}" for key in _SCORE), *_FIGURES)
 _PLACE = ("machine", *COMPARED, "python", "system", "package", "commit", "dirty")
 
 
@@ -72,10 +73,12 @@ def _reading(reading: Reading | None) -> Iterator[dict[str, Any]]:
         case MemoryReading():
             yield {key: getattr(reading, key) for key in _MEMORY}
         case AccuracyReading():
-            for score in reading.scores:
-                yield dict(zip(_ACCURACY, _score(reading, score), strict=True))
+            kinds = (("", reading.scores), ("window", reading.windowed), ("cut", reading.truncated))
+            for control, scores in kinds:
+                yield from (dict(zip(_ACCURACY, _score(reading, control, one), strict=True)) for one in scores)
 
 
-def _score(reading: AccuracyReading, score: Score) -> tuple[Any, ...]:
+def _score(reading: AccuracyReading, control: str, score: Score) -> tuple[Any, ...]:
     own = (getattr(score, key) for key in _SCORE)
-    return (reading.headline, *own, score.accuracy, score.normalised, reading.lr, reading.data_sha, reading.parameters)
+    named = {**dict(reading), "accuracy": score.accuracy, "normalised": score.normalised}
+    return (reading.headline, control, *own, *(named[key] for key in _FIGURES))

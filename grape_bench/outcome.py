@@ -1,13 +1,13 @@
 """What became of each cell that a suite asks for, and which of its records count."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from grape_bench.cell import Cell
+from grape_bench.cell import AccuracyCell, Cell
 from grape_bench.environment import Environment, differences
-from grape_bench.record import Record
+from grape_bench.record import AccuracyReading, Record
 
 Standing = Literal["ok", "skipped", "failed", "missing"]
 
@@ -52,6 +52,23 @@ def outcomes(cells: Iterable[Cell], records: Iterable[Record]) -> dict[str, Outc
         if record.role == "member":
             tried[record.cell.id].append(record)
     return {key: _outcome(cell, tried[key]) for key, cell in wanted.items()}
+
+
+def of_one_text(records: Iterable[Record]) -> tuple[list[Record], tuple[str, ...]]:
+    """Of each setting those trainings whose text is that of the newest, and a sentence for each text that is left out.
+
+    Which text a task has is in its readings alone: sources of Python differ from version to version.
+    """
+    kept, newest, others = list[Record](), dict[str, str | None](), Counter[str]()
+    for record in sorted(records, key=lambda one: one.at, reverse=True):
+        if isinstance(record.cell, AccuracyCell) and isinstance(record.reading, AccuracyReading):
+            text = record.reading.text_sha
+            first = newest.setdefault(record.cell.setting, text)
+            if text != first:
+                others[f"of the text {text}, where the newest are of {first}"] += 1
+                continue
+        kept.append(record)
+    return kept, tuple(f"{count} trainings {sentence}" for sentence, count in others.items())
 
 
 def _outcome(cell: Cell, attempts: list[Record]) -> Outcome:

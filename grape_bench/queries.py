@@ -5,11 +5,12 @@ from grape_bench.tuning import TUNING_SEED
 
 _TEXTS = ("kind", "suite", "run", "block_run", "at", "role", "status", "fault", "message")
 _PLACE = dict.fromkeys(("machine", "commit", "dirty", "package", *COMPARED))
-_SCORE = 'STRUCT("length" BIGINT, "group" VARCHAR, correct BIGINT, total BIGINT, blind DOUBLE)'
+_COUNTS = "correct BIGINT, total BIGINT, blind DOUBLE, nats DOUBLE, blind_nats DOUBLE"
+_SCORE = f'STRUCT("length" BIGINT, "group" VARCHAR, {_COUNTS})'
 _COLUMNS = {
     **dict.fromkeys(_TEXTS, "VARCHAR"),
     "cell": "JSON",
-    "reading": f"STRUCT(samples_ms DOUBLE[], peak_mib DOUBLE, headline VARCHAR, scores {_SCORE}[])",
+    "reading": f"STRUCT(samples_ms DOUBLE[], peak_mib DOUBLE, headline VARCHAR, scores {_SCORE}[], text_sha VARCHAR)",
     "environment": f"STRUCT({', '.join(f'{key} VARCHAR' for key in _PLACE)})",
 }
 
@@ -24,11 +25,12 @@ with line as (
     select *, list_sort(list_transform(
         list_filter(reading.scores, lambda one:
             one."group" = reading.headline and one."length" >= trained and one.total > 0 and one.blind < 1),
-        lambda one: {{tokens: one."length", score: (one.correct / one.total - one.blind) / (1 - one.blind)}})) as curve
+        lambda one: {{tokens: one."length", score: coalesce(1 - one.nats / one.total / one.blind_nats,
+            (one.correct / one.total - one.blind) / (1 - one.blind))}})) as curve
     from line
 )
 select
-    filename, kind, role, "at" as moment, suite, run, block_run, status,
+    filename, kind, role, "at" as moment, suite, run, block_run, status, coalesce(reading.text_sha, '') as text,
     case status when 'ok' then {{status: 'missing', fault: '', message: 'not tested at the training length'}}
         else {{status: status, fault: coalesce(fault, ''), message: coalesce(message, '')}} end as reason,
     cell->>'encoding' as encoding, (cell->'versions')::varchar as versions, try_cast(cell->>'seed' as bigint) as seed,
@@ -76,7 +78,7 @@ create table counted as
 with known as (
     select setting, name, seed, source, origin, source.machine, source.run, suite, block_run, moment, value, area,
         reason,
-        case when seed is null then place else 0 end as place, case when seed is null then suite else '' end as part
+        case when seed is null then place else 0 end as place, case when seed is null then suite else text end as part
     from attempt join shape using (shape) join named using (encoding, versions) join place using (hardware)
         join file using (filename) join source using (origin, machine, run, commit, dirty, package)
     where kind = 'record' and role = 'member' and seed is distinct from {TUNING_SEED}

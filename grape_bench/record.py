@@ -1,18 +1,29 @@
 """Reading: raw samples of one metric. Record: a reading with its cell, status and environment; one JSON line."""
 
 import uuid
-from typing import Annotated, Literal
+from datetime import datetime
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model_serializer
 
 from grape_bench.cell import Cell, Frozen
 from grape_bench.environment import Environment
+from grape_bench.gpu_reading import GpuReading
 
 SCHEMA = 1  # history: 1, the first
+LEARNED_LOSS = 0.3  # of the blind reader's loss, which a training must save to have learned
 
 Status = Literal["ok", "skipped", "failed"]
 Fault = Literal["oom", "timeout", "nan", "error", "killed", "throttled", "gate"]
 Role = Literal["member", "control"]
+
+
+def _moment(text: str) -> str:
+    datetime.fromisoformat(text)  # a ValueError where there is no such day
+    return text
+
+
+Moment = Annotated[str, Field(pattern=r"^2\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z$"), AfterValidator(_moment)]
 
 
 class TimeReading(Frozen):
@@ -27,6 +38,7 @@ class TimeReading(Frozen):
         clock: `process_time` (CPU time of the process), `perf_counter` (wall) or `cuda_event`.
         sentinel_ms: a fixed multiplication timed in the same rounds; if it moves, the machine did.
         overhead_ms: what the harness adds to one sample: a lap around an operation that does nothing.
+        gpu: how it was taken on a GPU; left out of records of a CPU, as are other keys of a GPU.
     """
 
     kind: Literal["time"] = "time"
@@ -38,6 +50,11 @@ class TimeReading(Frozen):
     threads: int = 1
     sentinel_ms: tuple[float, ...] = ()
     overhead_ms: float | None = None
+    gpu: GpuReading | None = None
+
+    @model_serializer(mode="wrap")
+    def _where_it_applies(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return _less(write(self), "gpu")
 
 
 class MemoryReading(Frozen):
@@ -47,12 +64,23 @@ class MemoryReading(Frozen):
         peak_mib: running peak of the allocator.
         resident_mib: high-water mark of the process over the same call (CPU), as a check; None where unreadable.
         reserved_mib: the caching allocator's footprint (CUDA).
+        allocator: which one it is and how it is configured (CUDA).
     """
 
     kind: Literal["memory"] = "memory"
     peak_mib: float
     resident_mib: float | None = None
     reserved_mib: float | None = None
+    allocator: str | None = None
+
+    @model_serializer(mode="wrap")
+    def _where_it_applies(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return _less(write(self), "allocator")
+
+
+def _less(written: dict[str, Any], key: str) -> dict[str, Any]:
+    """What is written of a reading, without a key that says nothing."""
+    return {name: value for name, value in written.items() if name != key or value is not None}
 
 
 class Score(Frozen):
@@ -60,6 +88,8 @@ class Score(Frozen):
 
     Args:
         blind: accuracy that a reader without positions can reach; chance: accuracy of guessing.
+        nats: summed loss, in a task that is judged by it; None elsewhere. blind_nats: what a reader without positions
+            loses a question.
     """
 
     length: int
@@ -68,15 +98,47 @@ class Score(Frozen):
     total: int
     blind: float
     chance: float
+    nats: float | None = None
+    blind_nats: float | None = None
+
+    def of(self, length: int, group: str) -> bool:
+        """Whether it is the one of this length and group."""
+        return (self.length, self.group) == (length, group)
 
     @property
     def accuracy(self) -> float:
         return self.correct / self.total
 
     @property
+    def loss(self) -> float | None:
+        """Nats a question, in a task that is judged by its loss."""
+        return None if self.nats is None else self.nats / self.total
+
+    @property
+    def merit(self) -> float:
+        """What is compared, more being better: the accuracy, or the loss with a minus."""
+        return self.accuracy if self.loss is None else -self.loss
+
+    @property
     def normalised(self) -> float:
-        """(accuracy - blind) / (1 - blind): 0 without positions, 1 for a perfect reader; nan where blind is 1."""
+        """0 without positions, 1 for a perfect reader; nan where the two are one.
+
+            (accuracy - blind) / (1 - blind)      or of a loss      (blind - loss) / blind
+
+        Both are a line through what is compared, so that ranks and groups are the same by either.
+        """
+        if self.loss is not None:
+            return 1 - self.loss / self.blind_nats if self.blind_nats else float("nan")
         return (self.accuracy - self.blind) / (1 - self.blind) if self.blind < 1 else float("nan")
+
+    @property
+    def figure(self) -> float:
+        """What a table shows: the loss in a task that is judged by it, otherwise the accuracy."""
+        return self.accuracy if self.loss is None else self.loss
+
+    def learned(self, threshold: float) -> bool:
+        """Whether the normalised score reaches the threshold, or that of losses, of which none comes near 1."""
+        return self.normalised >= (threshold if self.loss is None else LEARNED_LOSS)
 
 
 class CurvePoint(Frozen):
@@ -94,6 +156,11 @@ class AccuracyReading(Frozen):
         headline: the group that stands for the task.
         lr: the learning rate that was used.
         data_sha: hash of the training and test data; equal for all encodings of one seed.
+        text_sha: hash of the text that the data were cut from; None where they are made up. Figures on two texts are
+            never pooled.
+        windowed: headline scores beyond the training length where each query saw no key further away than that;
+            truncated: where the model saw the last tokens alone, as many as it was trained on. Both are of the same
+            questions as `scores`, and empty where the cell asks for no controls.
         train_s: seconds of training by the wall clock; train_cpu_s: the same in CPU time. They were taken beside
             other trainings and are no cost figures.
     """
@@ -107,6 +174,9 @@ class AccuracyReading(Frozen):
     parameters: int
     train_s: float
     train_cpu_s: float
+    text_sha: str | None = None
+    windowed: tuple[Score, ...] = ()
+    truncated: tuple[Score, ...] = ()
 
 
 Reading = Annotated[TimeReading | MemoryReading | AccuracyReading, Field(discriminator="kind")]
@@ -129,7 +199,7 @@ class Record(Frozen):
     suite: str
     run: str
     block_run: str
-    at: str
+    at: Moment
     cell: Cell
     role: Role = "member"
     status: Status
@@ -152,7 +222,7 @@ class RunStart(Frozen):
     schema_: Annotated[int, Field(alias="schema", serialization_alias="schema")] = SCHEMA
     run: str
     suite: str
-    at: str
+    at: Moment
     fresh: bool = False
     only: tuple[str, ...] = ()
     effort: str = "quick"

@@ -3,13 +3,14 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from grape_bench.cell import AccuracyCell
 from grape_bench.interval import Interval, mean_interval
 from grape_bench.outcome import Outcome
-from grape_bench.ranking import score
 from grape_bench.record import AccuracyReading, Record, Score
+
+Tests = Literal["scores", "windowed", "truncated"]  # on the whole input, or under a control
 
 REACHED = 0.9  # the normalised score in training that "steps to" waits for
 
@@ -47,9 +48,12 @@ class Trial:
         return self.learners or self.records
 
     def accuracy(self, length: int, group: str) -> Interval | None:
-        """Mean over the trainings that count; None where none was tested so."""
-        scores = [score(one, length, group) for one in self.counted]
-        found = [one for one in scores if one is not None]
+        """Mean over the trainings that count, of the loss where the task has one; None where none was tested so."""
+        return self.mean(length, group, "scores")
+
+    def mean(self, length: int, group: str, of: Tests) -> Interval | None:
+        """The same of one kind of test."""
+        found = [one.figure for record in self.counted for one in tests(record, of) if one.of(length, group)]
         return mean_interval(found) if found else None
 
     def steps(self) -> tuple[int | None, ...]:
@@ -105,10 +109,32 @@ class Course:
                 assert isinstance(record.reading, AccuracyReading)
                 yield record.reading
 
+    @property
+    def by_loss(self) -> bool:
+        """Its task is judged by the loss, less of which is better."""
+        return any(score.loss is not None for reading in self.readings() for score in reading.scores)
+
+    @property
+    def what(self) -> str:
+        """What its figures are, in words."""
+        return "loss in nats a token" if self.by_loss else "accuracy"
+
+    @property
+    def text_sha(self) -> str | None:
+        """The hash of the one text that all its records are of; None where there is none."""
+        return next((reading.text_sha for reading in self.readings()), None)
+
     def reference(self, length: int, group: str) -> Score | None:
         """A score whose `blind` and `chance` hold for this length and group."""
         scores = (score for reading in self.readings() for score in reading.scores)
-        return next((one for one in scores if (one.length, one.group) == (length, group)), None)
+        return next((one for one in scores if one.of(length, group)), None)
+
+
+def tests(record: Record, of: Tests) -> tuple[Score, ...]:
+    """The scores of one kind of test."""
+    reading = record.reading
+    assert isinstance(reading, AccuracyReading)
+    return {"scores": reading.scores, "windowed": reading.windowed, "truncated": reading.truncated}[of]
 
 
 def courses(found: Iterable[Outcome], threshold: float) -> tuple[Course, ...]:
@@ -123,7 +149,7 @@ def courses(found: Iterable[Outcome], threshold: float) -> tuple[Course, ...]:
 def learned(record: Record, threshold: float) -> bool:
     """Whether the normalised headline score at the training length reaches the threshold."""
     found = headline(record)
-    return found is not None and found.normalised >= threshold
+    return found is not None and found.learned(threshold)
 
 
 def headline(record: Record) -> Score | None:
@@ -146,6 +172,8 @@ def _lengths(outcome: Outcome) -> tuple[int, ...]:
 
 
 def _changed(cell: AccuracyCell) -> Iterator[tuple[str, Any]]:
+    if cell.controls:
+        yield "with", "controls"
     for part in (cell.model, cell.training):
         yield from part.model_dump(exclude_defaults=True).items()
     if cell.tune:
@@ -159,7 +187,7 @@ def _changed(cell: AccuracyCell) -> Iterator[tuple[str, Any]]:
 def _steps(record: Record) -> int | None:
     assert isinstance(record.reading, AccuracyReading)
     found = headline(record)
-    if found is None or found.blind >= 1:
+    if found is None or found.blind >= 1 or found.loss is not None:
         return None
     wanted = found.blind + REACHED * (1 - found.blind)
     curve = record.reading.curve

@@ -7,7 +7,7 @@ from typing import Self
 from grape_bench.bench import Bench
 from grape_bench.cell import AccuracyCell, Cell, CostCell
 from grape_bench.environment import Environment
-from grape_bench.outcome import Machine, Outcome, machines, outcomes
+from grape_bench.outcome import Machine, Outcome, machines, of_one_text, outcomes
 from grape_bench.record import Record
 from grape_bench.registry import Plugin
 from grape_bench.suite import Suite
@@ -22,7 +22,7 @@ class View:
         metrics: the plug-ins of metrics, for their units.
         machines: where its records come from, the newest first; benches: their cost side, at least one where the
             suite asks for cost; courses: the accuracy side, over all machines.
-        trainings: outcomes of the accuracy cells.
+        trainings: outcomes of the accuracy cells; other_texts: what is left out of them, being of other texts.
     """
 
     suite: Suite
@@ -31,13 +31,15 @@ class View:
     benches: tuple[Bench, ...]
     courses: tuple[Course, ...]
     trainings: tuple[Outcome, ...]
+    other_texts: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, suite: Suite, cells: Iterable[Cell], records: Iterable[Record], metrics: Mapping[str, Plugin]) -> Self:
         asked, found = tuple(cells), tuple(records)
         cost = tuple(one for one in asked if isinstance(one, CostCell))
         measured = machines(one for one in found if one.cell.kind == "cost")
-        trainings = tuple(outcomes((one for one in asked if isinstance(one, AccuracyCell)), found).values())
+        trained, other_texts = of_one_text(found)
+        trainings = tuple(outcomes((one for one in asked if isinstance(one, AccuracyCell)), trained).values())
         return cls(
             suite=suite,
             metrics=metrics,
@@ -45,6 +47,7 @@ class View:
             benches=tuple(Bench.of(cost, one, suite.baseline) for one in measured or (None,)) if cost else (),
             courses=courses(trainings, suite.learned),
             trainings=trainings,
+            other_texts=other_texts,
         )
 
     @property

@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from grape_bench.claims import WORDS, Evidence, Verdict, Word, verdicts
+from grape_bench.claims import Verdict, verdicts
 from grape_bench.compare import figure
+from grape_bench.evidence import WORDS, Evidence, Word
 from grape_bench.ranking import SEEDS
 from grape_bench.table import Entry, Prose, Row, Section, Table, Tone
 from grape_bench.view import View
@@ -12,8 +13,8 @@ from grape_bench.view import View
 _TONES: dict[Word, Tone] = {"supported": "ok", "refuted": "failed", "undecided": "unclear"}
 _READING = (
     "A claim is supported where the intervals of all its pairs lie wholly where it says, refuted where one of them "
-    "lies wholly elsewhere, and undecided otherwise. The intervals of one claim hold together at 95 %. Accuracies are "
-    f"differences over the seeds that both encodings share, at least {SEEDS}; costs are ratios."
+    "lies wholly elsewhere, and undecided otherwise. The intervals of one claim hold together at 95 %. Accuracies "
+    f"and losses are differences over the seeds that both sides share, at least {SEEDS}; costs are ratios."
 )
 
 

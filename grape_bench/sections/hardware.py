@@ -47,7 +47,7 @@ def _hardware(boards: Sequence[Board], anchor: str) -> Iterator[Piece]:
     yield Facts(tuple((key, value or "none") for key, value in zip(COMPARED, values, strict=True)))
     tables: defaultdict[tuple[str, str], list[Board]] = defaultdict(list)
     for board in boards:
-        tables[board.suite, board.cell.dtype].append(board)
+        tables[board.part, board.cell.dtype].append(board)
     for number, ((suite, dtype), found) in enumerate(sorted(tables.items()), 1):
         yield _table(found, f"{suite}, {dtype}, on {hardware(values)}", f"{anchor}-{number}")
 

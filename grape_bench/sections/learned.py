@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from grape_bench.board import Board, Measure, Member
 from grape_bench.interval import Interval, mean_interval
+from grape_bench.record import LEARNED_LOSS
 from grape_bench.sections.standings import RANKS, Column, ranks, rests, setting
 from grape_bench.sections.wording import ABSENT, amount_of, share
 from grape_bench.table import Entry, Prose, Section, Table
@@ -18,6 +19,10 @@ _READING = (
     "length up, each doubling weighing the same. In all suites a seed has learned from a score of {threshold:g} at the "
     "training length."
 )
+_LOSSES = (
+    "Of a language model the score is the share that it saves of a unigram's loss, from which it has learned at "
+    f"{LEARNED_LOSS:g}; each text has a table of its own."
+)
 
 
 def accuracy(boards: Sequence[Board], threshold: float) -> Section | None:
@@ -25,7 +30,8 @@ def accuracy(boards: Sequence[Board], threshold: float) -> Section | None:
     tables = [_table(board, threshold, f"accuracy-{number}") for number, board in enumerate(boards, 1)]
     found = [one for one in tables if one.rows]
     reading = Prose(f"{_READING.format(threshold=threshold)} {RANKS.format(unit='seed')}")
-    return Section("accuracy", "Accuracy", (reading, *found)) if found else None
+    losses = [Prose(_LOSSES)] if any(one.part for one in boards) else []
+    return Section("accuracy", "Accuracy", (reading, *losses, *found)) if found else None
 
 
 def unlearned(boards: Sequence[Board], threshold: float) -> Section | None:
@@ -34,7 +40,7 @@ def unlearned(boards: Sequence[Board], threshold: float) -> Section | None:
         (Entry(one.name), Entry(setting(board)), Entry(_span(one)), Entry(rests(one)))
         for board in boards
         for one in board.members
-        if one.values and not one.learned(threshold)
+        if one.values and not one.learned(board.bar(threshold))
     )
     columns = ("encoding", "task", "scores", "rests on")
     table = Table("unlearned-table", "Trained, and no seed learned", columns, rows, prose=True)
@@ -45,7 +51,7 @@ def _table(board: Board, threshold: float, anchor: str) -> Table:
     measures = board.measures(threshold)
     columns = [column for one in measures for column in (_score(one), ranks(one, "seeds", _gap))]
     columns += [_seeds(board, threshold), Column("rests on", lambda one: Entry(rests(one)))]
-    found = [one for one in board.members if one.learned(threshold)]
+    found = [one for one in board.members if one.learned(board.bar(threshold))]
     found.sort(key=lambda member: [_lowness(one, member) for one in reversed(measures)])
     rows = tuple((Entry(member.name), *(column.fill(member) for column in columns)) for member in found)
     foot = " ".join(column.foot for column in columns if column.foot)
@@ -64,7 +70,7 @@ def _seeds(board: Board, threshold: float) -> Column:
     """Seeds that learned, of all that anyone tried, and what became of the others."""
 
     def fill(member: Member) -> Entry:
-        learned = len(member.learned(threshold))
+        learned = len(member.learned(board.bar(threshold)))
         counts = Counter(one.status for one in member.lost)
         counts.update({"missing": len(board.units) - len(member.tried), "did not learn": len(member.values) - learned})
         note = ", ".join(f"{count} {what}" for what, count in counts.items() if count)

@@ -89,7 +89,10 @@ def _plateaus(view: View, course: Course, trial: Trial) -> Iterator[Row]:
             else "no score at the training length"
         )
         reason = f"{reached} at {course.train_length} tokens, below {view.suite.learned:.2f}"
-        reason += f" (accuracy {share(found.accuracy)}, blind {share(found.blind)})" if found else ""
+        if found and found.loss is not None:
+            reason = f"loss {share(found.loss)} nats at {course.train_length} tokens, too near to that of a unigram"
+        elif found:
+            reason += f" (accuracy {share(found.accuracy)}, blind {share(found.blind)})"
         assert isinstance(record.cell, AccuracyCell)
         which = f"seed {record.cell.seed}, trained at {course.train_length} tokens"
         yield Entry(_what(record.cell), which), Entry("did not learn", tone="unlearned"), Entry(""), Entry(reason)

@@ -79,4 +79,4 @@ def _seeds(board: Board, units: Sequence[int]) -> str:
 def _where(board: Board) -> Entry:
     if isinstance(board.cell, AccuracyCell):
         return Entry(setting(board))
-    return Entry(f"{board.cell.metric}, {setting(board)}", f"{board.suite} on {hardware(board.hardware)}")
+    return Entry(f"{board.cell.metric}, {setting(board)}", f"{board.part} on {hardware(board.hardware)}")

@@ -53,7 +53,7 @@ def setting(board: Board) -> str:
     """What a board is about."""
     cell = board.cell
     if isinstance(cell, AccuracyCell):
-        return str(Course(cell, ()))
+        return f"{Course(cell, ())}{f', text {board.part}' if board.part else ''}"
     compiled = ", compiled" if cell.compiled else ""
     return f"{cell.scope} at {cell.length} tokens, {Setting.of(cell)}{compiled}"
 

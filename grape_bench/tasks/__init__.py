@@ -42,23 +42,32 @@ class Group:
 
     Args:
         blind: the accuracy that a reader without positions can reach; chance: that of guessing.
+        blind_nats: the loss of such a reader a question, in a task that is judged by its loss; None elsewhere.
     """
 
     name: str
     blind: float
     chance: float
+    blind_nats: float | None = None
 
 
 class Task:
     """Makes sequences from a generator, with questions whose answers are known.
 
     Class attributes are declared facts: `version` is raised when a sequence would change, `headline` names the group
-    that stands for the task, `column` the article's column that it fills.
+    that stands for the task, `asks` all groups where options do not decide them, `column` the article's column that it
+    fills, if any, and `domain` is `causal` where a model that sees ahead would see the answers.
+
+    An instance's `digest` is that of the text that its sequences are cut from; empty where it makes them up.
     """
 
     version = 1
     headline = ""
+    asks: tuple[str, ...] = ()
     column = ""
+    domain = "both"
+
+    digest = ""
 
     vocabulary: int
     answers: int
@@ -72,6 +81,10 @@ class Task:
             Unsupported: the length has no room for what the task writes.
         """
         raise NotImplementedError
+
+    def held_out(self, count: int, length: int, generator: torch.Generator) -> Batch:
+        """Sequences to test with. Made-up ones never come twice, so that only a task that cuts a text has others."""
+        return self.batch(count, length, generator)
 
 
 def shuffles(count: int, rows: int, size: int, generator: torch.Generator) -> Tensor:

@@ -32,6 +32,7 @@ class LongText(Task):
     """
 
     headline = "order"
+    asks = ("bow", "edge", "order")
     column = "B"
     kinds = 2  # of a question: a word of its own, or an event from the body
 

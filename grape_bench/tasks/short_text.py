@@ -33,6 +33,7 @@ class ShortText(Task):
     """
 
     headline = "order"
+    asks = ("bow", "order")
     column = "A"
     vocabulary = _END
     answers = 2 + _VERBS - _NAMES  # a topic or a name

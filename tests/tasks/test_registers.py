@@ -1,5 +1,6 @@
 """Registers against a reader written as a loop, and its exact symmetries."""
 
+import hashlib
 import math
 from collections import Counter
 from itertools import pairwise
@@ -169,3 +170,55 @@ def test_spans_never_overlap(spans: int, width: int, low: int, slack: int, seed:
         assert low <= row[0]
         assert row[-1] + width <= high
         assert all(right - left >= width for left, right in pairwise(row))
+
+
+def test_a_longer_input_that_extends_is_as_dense_and_balanced() -> None:
+    """As many writes a token, each digit as often as the others, and no more than before to be read from the bag."""
+    task, gaps = Registers(extend=64), {}
+    for length, rounds in ((64, 1), (96, 2), (128, 2), (256, 4)):
+        batch = make(task, 200, length)
+        assert batch.tokens.shape == (200, length)
+        found = [writes(task, tokens) for tokens in batch.tokens.tolist()]
+        for digits in found:
+            counts = [Counter(one) for one in digits.values()]
+            assert len(set(map(frozenset, counts))) == 1
+            assert {count for one in counts for count in one.values()} == {rounds}
+        last = [max(i for i, token in enumerate(row[:-12]) if token < 40) for row in batch.tokens.tolist()]
+        gaps[length] = sorted(length - 12 - one for one in last)[100]
+    assert gaps[256] <= gaps[64] + 2  # filler behind the last write does not grow
+
+
+@pytest.mark.parametrize("task", [Registers(extend=40), Registers(registers=2, writes=2, pairs=3, extend=20)])
+def test_a_reader_agrees_with_every_label_of_an_extended_input(task: Registers) -> None:
+    batch = make(task, 200, 160)
+    for tokens, labels in zip(batch.tokens.tolist(), batch.labels.tolist(), strict=True):
+        assert read(task, tokens) == labels
+
+
+def test_blind_stays_exact_on_an_extended_input() -> None:
+    task, ranks, count = Registers(extend=64), Counter[int](), 3000
+    assert [group.blind for group in task.groups] == [1 / 3, 0.5]
+    for tokens in make(task, count, length=256, seed=3).tokens.tolist():
+        digits = writes(task, tokens)[tokens[-12] - task.ask]
+        ranks[sorted(set(digits)).index(digits[-1])] += 1
+    for rank in range(3):
+        assert ranks[rank] / count == pytest.approx(1 / 3, abs=spread_of(1 / 3, count))
+
+
+def test_at_its_own_length_an_extended_input_is_a_stretched_one() -> None:
+    one, other = make(Registers(), 50, 64, seed=9), make(Registers(extend=64), 50, 64, seed=9)
+    assert torch.equal(one.tokens, other.tokens)
+    assert torch.equal(one.labels, other.labels)
+
+
+def test_stretching_draws_what_it_has_always_drawn() -> None:
+    """Sequences of the versions on record: a change of these needs a new version of the task."""
+    tokens = make(Registers(), 300, 64, seed=5).tokens
+    assert hashlib.sha256(tokens.numpy().tobytes()).hexdigest()[:16] == "0132008bd45b9f69"
+
+
+def test_a_round_that_takes_no_token_is_unsupported() -> None:
+    with pytest.raises(Unsupported, match="at least 1 token"):
+        Registers(extend=0)
+    with pytest.raises(Unsupported, match="at least 36 tokens"):
+        make(Registers(extend=12), 2, 24)
