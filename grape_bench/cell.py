@@ -31,6 +31,10 @@ class ModelOptions(Frozen):
     causal: bool = Field(False, description="a decoder; otherwise a bidirectional encoder")
     qk_norm: bool = Field(False, description="normalise queries and keys before they are rotated")
     kv_shift: bool = Field(False, description="mix each key and value with that of the token before it")
+    norm: Literal["layer", "batch"] = Field(
+        "layer",
+        description="layer: each token by itself; batch: each channel over all tokens, by statistics that are kept",
+    )
 
 
 class TrainingOptions(Frozen):
@@ -53,7 +57,23 @@ class TrainingOptions(Frozen):
         description="shortest training length in tokens: a batch's length is drawn log-uniformly from it up to the "
         "training length; null trains at the training length alone",
     )
+    even: bool = Field(False, description="of the lengths from `shortest` on, only even ones")
+    adapt: Count | None = Field(
+        None,
+        description="batches of each test length, without answers, from which `norm: batch` takes its statistics anew "
+        "before the test; null keeps those of the training",
+    )
     test_examples: Count = Field(500, description="test sequences for each length")
+
+
+class Resources(Frozen):
+    """What a training takes of a machine. A cost block has its device to itself, whatever is written here."""
+
+    gpus: float = Field(0.25, gt=0, le=1, description="share of a GPU")
+    cpus: float = Field(1, gt=0, le=1024, description="CPU cores")
+    ray: dict[str, float] = Field(
+        {}, description="other resources that a Ray node must have, with how much a device takes of them"
+    )
 
 
 class CostCell(Frozen):
@@ -107,6 +127,7 @@ class AccuracyCell(Frozen):
         seed: fixes data, order and the start of every shared weight, equally for all encodings.
         tune: learning rates of which the best for this encoding is taken, instead of the recipe's. The choice is made
             by trainings of their own, and its outcome is in the reading.
+        controls: beyond the training length, test with a window of that length and with the input cut to it as well.
     """
 
     kind: Literal["accuracy"] = "accuracy"
@@ -121,6 +142,7 @@ class AccuracyCell(Frozen):
     model: ModelOptions = ModelOptions()
     training: TrainingOptions = TrainingOptions()
     tune: tuple[float, ...] = ()
+    controls: bool = False
     versions: tuple[str, ...] = ()
 
     @property

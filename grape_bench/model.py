@@ -5,6 +5,7 @@ Shapes: B batch, T tokens, C model channels, m rows of the tail.
 
 import hashlib
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
@@ -19,12 +20,23 @@ from grape_bench.encodings import At, Encoding, Site, build_layers
 from grape_bench.errors import Unsupported
 
 
+class TokenNorm(nn.BatchNorm1d):
+    """Normalise each channel over all tokens of a batch; what is tested is normalised by running statistics."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        normalised: Tensor = super().forward(x.flatten(0, 1))
+        return normalised.view_as(x)
+
+
+NORMS: dict[str, Callable[[int], nn.Module]] = {"layer": nn.LayerNorm, "batch": TokenNorm}
+
+
 class Layer(nn.Module):
     """x + attention(norm(x)), then x + mlp(norm(x)): pre-norm."""
 
     def __init__(self, site: Site, encoding: Encoding, backend: Backend, options: ModelOptions):
         super().__init__()
-        self.norm_attention, self.norm_mlp = nn.LayerNorm(site.width), nn.LayerNorm(site.width)
+        self.norm_attention, self.norm_mlp = (NORMS[options.norm](site.width) for _ in range(2))
         self.attention = Attention(site, encoding, backend, qk_norm=options.qk_norm, kv_shift=options.kv_shift)
         self.up, self.down = nn.Linear(site.width, 4 * site.width), nn.Linear(4 * site.width, site.width)
 
@@ -65,7 +77,7 @@ class Transformer(nn.Module):
         site = self._site(lengths)
         made = build_layers(encoding, site)
         self.layers = nn.ModuleList(Layer(site, one, backend, options) for one in made)
-        self.norm, self.head = nn.LayerNorm(options.width), nn.Linear(options.width, answers)
+        self.norm, self.head = NORMS[options.norm](options.width), nn.Linear(options.width, answers)
 
     def _site(self, lengths: tuple[int, int]) -> Site:
         width, heads = self.options.width, self.options.heads

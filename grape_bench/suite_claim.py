@@ -8,7 +8,8 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 from grape_bench.cell import Count, Dtype, Frozen, Scope
 from grape_bench.suite_values import Axis, BackendName, EncodingText, TaskText, wrong
 
-Relation = Literal["above", "below", "same", "order"]
+OF_TRAININGS = ("accuracy", "loss")  # metrics that are read from trainings; any other is a cost
+Relation = Literal["above", "below", "same", "order", "diminishing"]
 
 
 def _at(value: object) -> int | str:
@@ -34,12 +35,30 @@ class Claim(Frozen):
     source: str = Field("", max_length=500, description="who claims it, and where")
     relation: Relation = Field(
         description="above or below: each of `encodings` than each of `against`; same: as each of `against`, or where "
-        "that is left out as each other; order: each of `encodings` above the one before it"
+        "that is left out as each other; order: each of `encodings` above the one before it; diminishing: each step "
+        "from one of `encodings` to the next gains more than the step after it"
     )
     encodings: Axis[EncodingText] = Field(description="some of the suite's encodings")
-    against: Axis[EncodingText] = Field((), description="what they are compared with; left out for order")
-    metric: str = Field("accuracy", description="accuracy, or a metric that the suite's `cost` measures")
-    task: TaskText | None = Field(None, description="of an accuracy: a task of the suite; all of them where left out")
+    against: Axis[EncodingText] = Field(
+        (), description="what they are compared with; left out for order and diminishing, and for each with itself"
+    )
+    metric: str = Field(
+        "accuracy", description="accuracy, the loss of a training, or a metric that the suite's `cost` measures"
+    )
+    task: TaskText | None = Field(None, description="of a training: a task of the suite; all of them where left out")
+    entry: str | None = Field(
+        None, min_length=1, description="of a training: an entry of `accuracy` by its name; all of them where left out"
+    )
+    against_entry: str | None = Field(
+        None,
+        min_length=1,
+        description="of a training: the entry in which `against` stand, or `encodings` themselves where that is left "
+        "out; the same as theirs where left out",
+    )
+    step: Count | None = Field(
+        None,
+        description="of a loss: the training step, seen through the mean of a fortieth of all; the last if left out",
+    )
     group: str | None = Field(
         None, min_length=1, description="of an accuracy: a group of questions; the headline where left out"
     )
@@ -54,10 +73,10 @@ class Claim(Frozen):
     )
     margin: float | None = Field(
         None,
-        ge=0,
+        gt=-1,
         le=100,
-        description="above, below and order: by how much at least, 0 where left out; same: by how much at most, where "
-        "left out 0.02 of accuracy or 0.03 of a ratio",
+        description="same: by how much at most, where left out 0.02 of accuracy or loss or 0.03 of a ratio; otherwise: "
+        "by how much at least, 0 where left out, and below 0 for how much may be missing",
     )
 
     def length(self, train_length: int) -> float:

@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,18 +12,18 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from grape_bench import checkpoint, timing
-from grape_bench.backends import Backend
-from grape_bench.cell import AccuracyCell, TrainingOptions
-from grape_bench.encodings import Encoding
+from grape_bench.backends import Backend, note
+from grape_bench.cell import AccuracyCell
+from grape_bench.errors import Unsupported
 from grape_bench.evaluation import answer, count_right, test
+from grape_bench.graphs import Recorded, sent, undecided
 from grape_bench.model import Transformer, named_generator
+from grape_bench.optimizer import make_optimizer, set_rates
 from grape_bench.record import AccuracyReading, CurvePoint
 from grape_bench.registry import Registry
 from grape_bench.tasks import Batch, Task, load
 
 _POINTS = 40  # of the training curve
-_BETAS = (0.9, 0.98)
-_FLOOR = 0.05  # of the peak learning rate, at the end
 
 Notify = Callable[[str], None]
 
@@ -68,23 +69,32 @@ def train_and_test(
     spent = timing.seconds() - wall, timing.cpu_seconds() - cpu
     sha = hashlib.sha256(training_batch(task, cell, 0).data)
     model.redraw(cell.seed, "test")
-    scores = tuple(score for length in cell.test_lengths for score in test(model, task, cell, length, sha))
+    tested = test(model, task, cell, sha)
     if path is not None:
-        path.unlink(missing_ok=True)
+        checkpoint.remove(path)
     return AccuracyReading(
         headline=task.headline,
-        scores=scores,
+        scores=tuple(tested.scores),
         curve=tuple(trainer.curve),
         lr=cell.training.lr,
         data_sha=sha.hexdigest()[:16],
         parameters=sum(one.numel() for one in model.parameters()),
         train_s=spent[0],
         train_cpu_s=spent[1],
+        text_sha=task.digest or None,
+        windowed=tuple(tested.windowed),
+        truncated=tuple(tested.truncated),
     )
 
 
 def make_model(cell: AccuracyCell, task: Task) -> Transformer:
-    """The cell's model with the initial values of its seed."""
+    """The cell's model with the initial values of its seed.
+
+    Raises:
+        Unsupported: the model would see the task's answers, or cannot have this encoding.
+    """
+    if task.domain == "causal" and not cell.model.causal:
+        raise Unsupported(f"{cell.task} asks for the next token, which a bidirectional model sees; write causal: true")
     backend: Backend = Registry("backends")[cell.backend].load()()
     model = Transformer(
         cell.model,
@@ -102,19 +112,22 @@ def make_model(cell: AccuracyCell, task: Task) -> Transformer:
 def training_batch(task: Task, cell: AccuracyCell, step: int) -> Batch:
     """The batch of one step: equal for all encodings, and the same whether or not the training was interrupted."""
     generator = named_generator(cell.seed, f"train/{step}")
+    length = _length(cell, generator)
+    return task.batch(cell.training.batch, length, generator)
+
+
+def steps_by_length(cell: AccuracyCell) -> Counter[int]:
+    """How many steps of each length (tokens) the training has."""
+    return Counter(_length(cell, named_generator(cell.seed, f"train/{step}")) for step in range(cell.training.steps))
+
+
+def _length(cell: AccuracyCell, generator: torch.Generator) -> int:
     length, shortest = cell.train_length, cell.training.shortest
     if shortest is not None:
         draw = torch.rand((), generator=generator).item()
         length = round(shortest * (length / shortest) ** draw)
-    return task.batch(cell.training.batch, length, generator)
-
-
-def learning_rate(options: TrainingOptions, step: int) -> float:
-    """Linear warm-up to `lr`, then a cosine to 5 % of it at the last step."""
-    if step < options.warmup:
-        return options.lr * (step + 1) / options.warmup
-    done = (step - options.warmup) / max(1, options.steps - options.warmup)
-    return options.lr * (_FLOOR + (1 - _FLOOR) * 0.5 * (1 + math.cos(math.pi * done)))
+        length -= length % 2 if cell.training.even else 0
+    return length
 
 
 @dataclass
@@ -125,6 +138,12 @@ class _Tally:
     right: Tensor
     asked: Tensor
     steps: int = 0
+
+    def clear(self) -> None:
+        """Begin anew in the same tensors, since recorded steps add to these."""
+        for one in (self.loss, self.right, self.asked):
+            one.zero_()
+        self.steps = 0
 
 
 class Trainer:
@@ -148,10 +167,13 @@ class Trainer:
         if path is not None and checkpoint.load(self, path):
             notify(f"goes on at step {self.step}")
         self.model.train()
+        advance = self._on_device()
         saved = timing.seconds()
         while self.step < steps:
             self.model.redraw(self.cell.seed, str(self.step))
-            self._advance(training_batch(self.task, self.cell, self.step))
+            set_rates(self.optimizer, self.cell.training, self.step)
+            advance(sent(training_batch(self.task, self.cell, self.step), self.device))
+            self._tally.steps += 1
             self.step += 1
             if self.step % every == 0 or self.step == steps:
                 point = self._point()
@@ -161,9 +183,16 @@ class Trainer:
                     checkpoint.save(self, path)
                     saved = timing.seconds()
 
+    def _on_device(self) -> Callable[[Batch], None]:
+        """What makes the steps: a GPU is given them as graphs, where Python decides nothing in them."""
+        if self.device != "cuda":
+            return self._advance
+        if reason := undecided(self.model, self.cell):
+            note(f"steps run without a CUDA graph: {reason}")
+            return self._advance
+        return Recorded(self._advance, steps_by_length(self.cell))
+
     def _advance(self, batch: Batch) -> None:
-        for group in self.optimizer.param_groups:
-            group["lr"] = group["factor"] * learning_rate(self.cell.training, self.step)
         logits, labels = answer(self.model, batch, self.cell.dtype, self.device)
         loss = F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten())
         self.optimizer.zero_grad(set_to_none=True)
@@ -176,35 +205,17 @@ class Trainer:
         self._tally.loss += loss.detach()
         self._tally.right += right
         self._tally.asked += asked
-        self._tally.steps += 1
 
     def _point(self) -> CurvePoint:
         loss = (self._tally.loss / self._tally.steps).item()
         if not math.isfinite(loss):
             raise NanLossError(f"the loss is {loss} at step {self.step}")
         rates = (self._tally.right / self._tally.asked).tolist()
-        names = [group.name for group in self.task.groups]
-        self._tally = self._zero()
-        return CurvePoint(step=self.step, loss=loss, accuracy=dict(zip(names, rates, strict=True)))
+        named = zip(self.task.groups, rates, self._tally.asked.tolist(), strict=True)
+        self._tally.clear()
+        return CurvePoint(step=self.step, loss=loss, accuracy={one.name: rate for one, rate, asked in named if asked})
 
     def _zero(self) -> _Tally:
         count = len(self.task.groups)
         loss, right, asked = (torch.zeros(size, device=self.device) for size in ((), (count,), (count,)))
         return _Tally(loss, right, asked)
-
-
-def make_optimizer(model: Transformer, options: TrainingOptions) -> torch.optim.AdamW:
-    """AdamW: decay on matrices alone, none on encodings; learned bias tables at `table_lr` times the rate."""
-    tables, own = set[int](), set[int]()
-    for module in model.modules():
-        if isinstance(module, Encoding):
-            ids = {id(one) for one in module.parameters()}  # those of its linear layers, if it has any, included
-            own |= ids
-            tables |= ids if module.table_lr else set()
-    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
-    for one in model.parameters():
-        decay = options.weight_decay if one.dim() > 1 and id(one) not in own else 0.0
-        factor = options.table_lr if id(one) in tables else 1.0
-        groups.setdefault((factor, decay), []).append(one)
-    rows = [{"params": ones, "factor": factor, "weight_decay": decay} for (factor, decay), ones in groups.items()]
-    return torch.optim.AdamW(rows, lr=options.lr, betas=_BETAS)

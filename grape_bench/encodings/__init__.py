@@ -93,6 +93,13 @@ class Encoding(nn.Module):
         around: for a wrapper, the encoding around which it is tried and verified.
         shared: one instance for all layers, otherwise one for each.
         table_lr: its parameters learn at the recipe's rate for tables.
+        tells: it tells where tokens stand; what hides keys or scales scores alone does not.
+        reach_option: the option that says up to which distance it tells distances apart; None there is the training
+            length.
+        out_of_reach: what places beyond those of the training are: `clamped`, all one, or `untrained`, parameters of
+            their own that no training reaches; empty where neither.
+        by_content: its bias differs from sequence to sequence of a batch, so that a matrix of it is one for each.
+        mistake: for what is here to show a harm, why it is wrong in one clause.
 
     An instance may state `laws`, `breaks` and `not_streaming` anew where its options decide them.
     """
@@ -108,6 +115,11 @@ class Encoding(nn.Module):
     around = "rope"
     shared = False
     table_lr = False
+    tells = True
+    reach_option = ""
+    out_of_reach = ""
+    by_content = False
+    mistake = ""
 
     features = 0  # r, channels that `state` keeps beside each key
 

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from grape_bench.bias import Bias
 from grape_bench.encodings import At, Encoding, Site
+from grape_bench.errors import Unsupported
 
 
 class Wrapper(Encoding):
@@ -53,3 +54,17 @@ def probe(encoding: Encoding, site: Site, position: float | int) -> Bias | None:
     x = encoding.embed(torch.zeros(1, 1, site.width), at)
     q, k = (torch.zeros(1, heads, 1, site.head_dim) for heads in (site.heads, site.kv_heads))
     return encoding.encode(q, k, At(x, at, at, uniform=False))[2]
+
+
+def require_reals(wrapper: str, inner: Encoding, site: Site) -> None:
+    """Refuse an encoding that cannot stand between two tokens.
+
+    Raises:
+        Unsupported: with its reason.
+    """
+    try:
+        probe(inner, site, 0.5)
+    except (IndexError, RuntimeError, TypeError, Unsupported) as error:
+        raise Unsupported(
+            f"{wrapper} moves tokens to real positions, which the wrapped encoding refuses: {error}"
+        ) from None

@@ -1,5 +1,6 @@
 """ALiBi: attention with linear biases."""
 
+from functools import partial
 from typing import Literal
 
 import torch
@@ -7,6 +8,7 @@ from torch import Tensor
 
 from grape_bench.bias import Bias, LowRank, Toeplitz
 from grape_bench.encodings import At, Encoding, Site
+from grape_bench.encodings._numbers import Numbers
 from grape_bench.encodings._slopes import slopes
 from grape_bench.errors import Unsupported
 
@@ -41,11 +43,11 @@ class Alibi(Encoding):
             raise Unsupported("alibi(form='causal') in a bidirectional model would favour the future without bound")
         if self.form == "symmetric":
             self.laws = (*self.laws, "reflection")
-        self.heads = site.heads
+        self.heads, self._slopes = site.heads, Numbers(partial(slopes, site.heads))
 
     def bias(self, q: Tensor, features: Tensor | None, at: At) -> Bias:
         wide = torch.promote_types(q.dtype, torch.float32)
-        m = slopes(self.heads).to(q.device, wide)
+        m = self._slopes.on(q.device, wide)
         if self.form != "causal":
             return Toeplitz(self._values, [m], at.q_pos, at.k_pos, uniform=at.uniform)
         i, j = at.centred(wide)

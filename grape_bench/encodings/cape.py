@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from grape_bench.encodings import At, Encoding, Site
-from grape_bench.encodings._wrapper import Wrapper, probe
+from grape_bench.encodings._wrapper import Wrapper, require_reals
 from grape_bench.errors import Unsupported
 
 
@@ -40,12 +40,7 @@ class Cape(Wrapper):
         super().__init__()
         if shift < 0 or local < 0 or scale < 1:
             raise Unsupported(f"cape: shift and local are at least 0, scale at least 1; got {shift}, {local}, {scale}")
-        try:
-            probe(inner, site, 0.5)
-        except (IndexError, RuntimeError, TypeError, Unsupported) as error:
-            raise Unsupported(
-                f"cape moves tokens to real positions, which the wrapped encoding refuses: {error}"
-            ) from None
+        require_reals("cape", inner, site)
         self.wrap(inner)
         self.options = shift, local, scale
         self.seed, self.shift, self.factor = 0, 0.0, 1.0

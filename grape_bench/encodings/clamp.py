@@ -33,6 +33,8 @@ class Clamp(Encoding):
     variants = ("window=3", "heads='shared'")
     shared = True
     table_lr = True
+    reach_option = "window"
+    out_of_reach = "clamped"
 
     rows: Tensor
 

@@ -35,6 +35,7 @@ class Cope(Encoding):
     representation = "look-up by gated counts"
     laws = ("relative",)
     variants = ("heads='own'", "positions=4")
+    by_content = True
 
     rows: Tensor
 

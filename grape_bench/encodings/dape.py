@@ -32,6 +32,7 @@ class Dape(Wrapper):
     representation = "a network on scores and a bias"
     breaks: tuple[str, ...] = ("heads",)
     around = "alibi"
+    by_content = True
 
     def __init__(self, site: Site, inner: Encoding, *, width: int = 32):
         super().__init__()

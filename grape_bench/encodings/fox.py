@@ -30,6 +30,7 @@ class Fox(Encoding):
     representation = "unipotent"
     laws = ("relative", "path")
     variants = ("start=5.0",)
+    by_content = True
 
     def __init__(self, site: Site, *, start: float = 0.0):
         super().__init__()

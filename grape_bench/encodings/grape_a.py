@@ -36,6 +36,7 @@ class GrapeA(Encoding):
     representation = "unipotent"
     laws = ("relative", "unipotent")
     variants = ("gates='query'", "gates='key'", "normalise=False, sloped=False")
+    by_content = True
 
     def __init__(
         self,

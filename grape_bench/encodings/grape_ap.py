@@ -41,6 +41,7 @@ class GrapeAp(Encoding):
     group = "paths to one query"
     representation = "unipotent"
     variants = ("form='paper'", "form='relative'", "probes=4")
+    by_content = True
 
     def __init__(
         self,

@@ -26,6 +26,7 @@ class Learned(Encoding):
 
     representation = "look-up"
     shared = True
+    out_of_reach = "untrained"
 
     def __init__(self, site: Site, *, std: float = 0.3):
         super().__init__()

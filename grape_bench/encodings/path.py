@@ -35,6 +35,7 @@ class Path(Encoding):
     group = "products of content's reflections"
     representation = "contractions of R^D, as a bias"
     laws = ("relative",)
+    by_content = True
 
     def __init__(self, site: Site):
         super().__init__()

@@ -39,6 +39,7 @@ class ReRope(Encoding):
     representation = "SO(2) blocks up to the window, none beyond"
     laws = ("relative", "identity", "homomorphism", "isometric")  # these three of `rotate`, not of the scores
     variants = ("window=4", "window=4, leak=0.25, layout='half'")
+    by_content = True
 
     def __init__(
         self,

@@ -34,6 +34,9 @@ class Shaw(Encoding):
     representation = "learned vectors, constant far away"
     laws = ("relative",)
     variants = ("window=3", "heads='own'")
+    reach_option = "window"
+    out_of_reach = "clamped"
+    by_content = True
 
     rows: Tensor
 

@@ -39,6 +39,7 @@ class T5(Encoding):
     variants = ("buckets=8, max_distance=20", "heads='shared'")
     shared = True
     table_lr = True
+    reach_option = "max_distance"
 
     rows: Tensor
 

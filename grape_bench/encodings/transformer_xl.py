@@ -35,6 +35,7 @@ class TransformerXl(Encoding):
     representation = "SO(2) blocks, read by the query"
     laws = ("relative",)
     variants = ("channels=8", "heads='shared'")
+    by_content = True
 
     rows: Tensor
 

@@ -31,6 +31,8 @@ class Window(Encoding):
     representation = "indicator of an interval"
     laws = ("relative", "reflection")
     variants = ("tokens=3",)
+    tells = False
+    reach_option = "tokens"
 
     def __init__(self, site: Site, *, tokens: int | None = None):
         super().__init__()

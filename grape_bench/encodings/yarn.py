@@ -22,7 +22,8 @@ class Yarn(Encoding):
 
     Args:
         site: its head_dim D must be even; its train_length is the default L.
-        factor: s, how many times longer the text may grow; original: L, tokens, None for the training length.
+        factor: s, how many times longer the text may grow; None for N / L in a text of N > L keys and 1 up to there,
+            which is YaRN after a training with RoPE. original: L, tokens, None for the training length.
         fast, slow: turns within L from which a plane is left alone, and up to which it is interpolated.
         ramp: `index` or `turns`.
         scale: m, by whose square scores grow; None for the formula.
@@ -38,13 +39,13 @@ class Yarn(Encoding):
     group = "translations"
     representation = "SO(2) blocks, and a scale"
     laws: tuple[str, ...] = ("relative",)  # G(0) is m
-    variants = ("ramp='turns', layout='half'", "scale=1.0")
+    variants = ("ramp='turns', layout='half'", "scale=1.0", "factor=None")
 
     def __init__(
         self,
         site: Site,
         *,
-        factor: float = 4.0,
+        factor: float | None = 4.0,
         original: int | None = None,
         fast: float = 32.0,
         slow: float = 1.0,
@@ -55,20 +56,25 @@ class Yarn(Encoding):
     ):
         super().__init__()
         length = site.train_length if original is None else original
-        if not (factor >= 1 and length >= 1 and fast > slow > 0 and base > 1):
+        if not ((factor is None or factor >= 1) and length >= 1 and fast > slow > 0 and base > 1):
             raise Unsupported("yarn: it takes factor >= 1, original >= 1, fast > slow > 0 and base > 1")
-        frequency = spectrum(site.head_dim, base)
-        turns = [length * w / (2 * math.pi) for w in frequency]
+        self.frequency, self.length = spectrum(site.head_dim, base), length
+        turns = [length * w / (2 * math.pi) for w in self.frequency]
         ends = (fast, slow) if ramp == "turns" else _planes(turns[0], base ** (2 / site.head_dim), fast, slow)
-        values = turns if ramp == "turns" else range(len(turns))
-        blended = tuple(w * (g + (1 - g) / factor) for w, g in zip(frequency, _falling(values, *ends), strict=True))
-        scale = 1 + 0.1 * math.log(factor) if scale is None else scale
-        self.rotation = Rotation(blended, layout, scale)
-        if scale == 1:
+        self.kept = _falling(turns if ramp == "turns" else range(len(turns)), *ends)
+        self.factor, self.scale, self.layout = factor, scale, layout
+        if factor is None:
+            self.breaks, self.not_streaming = ("prefix", "streaming"), "cached keys were turned for a shorter text"
+        if scale == 1 or (scale is None and factor == 1):
             self.laws = ("relative", "identity", "inverse", "homomorphism", "isometric")
 
     def rotate(self, q: Tensor, k: Tensor, features: Tensor | None, at: At) -> tuple[Tensor, Tensor]:
-        return self.rotation(q, k, at)
+        factor = max(1.0, at.k_pos.shape[-1] / self.length) if self.factor is None else self.factor
+        return self._rotation(factor)(q, k, at)
+
+    def _rotation(self, factor: float) -> Rotation:
+        blended = tuple(w * (g + (1 - g) / factor) for w, g in zip(self.frequency, self.kept, strict=True))
+        return Rotation(blended, self.layout, 1 + 0.1 * math.log(factor) if self.scale is None else self.scale)
 
 
 def _planes(most: float, ratio: float, fast: float, slow: float) -> tuple[int, int]:

@@ -105,6 +105,20 @@ def test_a_length_too_short_for_one_turn_interpolates_all_planes() -> None:
     assert got == pytest.approx([10_000 ** (-2 * i / 16) / 4 for i in range(8)], rel=1e-12)
 
 
+@pytest.mark.parametrize(("tokens", "factor"), [(5, 1), (12, 1), (24, 2), (30, 2.5)])
+def test_without_a_factor_it_follows_the_length_of_the_text(tokens: int, factor: float) -> None:
+    x = torch.randn(1, 1, tokens, 16, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    places = torch.arange(tokens)
+    at = At(x[:, 0], places, places, uniform=True)
+    turned = [
+        yarn(16, options, train_length=12).rotate(x, x, None, at)[0] for options in ("factor=None", f"factor={factor}")
+    ]
+    torch.testing.assert_close(turned[0], turned[1])
+    if factor == 1:
+        rope = build("rope", Site(16, 1, 1, 16, 12, 64))
+        torch.testing.assert_close(turned[0], rope.rotate(x, x, None, at)[0])
+
+
 @pytest.mark.parametrize("options", ["fast=1, slow=32", "slow=0", "factor=0.5", "original=0", "base=1"])
 def test_ends_in_the_wrong_order_and_impossible_options_are_unsupported(options: str) -> None:
     with pytest.raises(Unsupported, match="fast > slow"):
