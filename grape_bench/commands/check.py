@@ -1,30 +1,111 @@
-"""`check`: read suites, and say what is wrong in them."""
+"""`check`: read suites, and say what is wrong or unwise in them."""
 
 import argparse
 import sys
+from contextlib import redirect_stdout
+from typing import TYPE_CHECKING
 
-from grape_bench.commands import DONE, WRONG, add_plugins
+from grape_bench.commands import DONE, FAILED, WRONG, add_plugins, add_results
 from grape_bench.errors import UserError
 
-HELP = "read suites and say what is wrong in them; nothing is measured"
+if TYPE_CHECKING:
+    from grape_bench.finding import Finding
+
+HELP = "read suites and say what is wrong or unwise in them; nothing is measured"
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("suites", nargs="+", metavar="SUITE", help="a suite's YAML file")
+    parser.add_argument("suites", nargs="*", metavar="SUITE", help="a suite's YAML file")
+    parser.add_argument(
+        "--model",
+        metavar="MODULE:FACTORY",
+        help="check the positions of a torch model of yours instead: pkg.module:factory or path/file.py:factory; "
+        "this runs your code, see docs/check-model.md",
+    )
+    parser.add_argument("--explain", metavar="CODE", help="what a finding such as GB101 means, and what to do about it")
+    parser.add_argument(
+        "--format",
+        choices=("text", "json", "github"),
+        default="text",
+        help="how findings are printed; github is for annotations of a workflow",
+    )
+    parser.add_argument(
+        "--memory",
+        type=float,
+        metavar="GIB",
+        help="of the device that is to run the suites, for what does not fit; this machine's if left out",
+    )
+    add_results(parser)
     add_plugins(parser)
 
 
 def call(arguments: argparse.Namespace) -> int:
-    from grape_bench.suite import expand, group
-    from grape_bench.suite_files import load_all
+    from grape_bench.finding import FORMATS
 
+    if arguments.explain:
+        print(_explained(arguments.explain))
+        return DONE
+    if arguments.model:
+        return _model(arguments)
+    if not arguments.suites:
+        raise UserError("name a suite's file, a model with --model, or a code with --explain; docs/check.md lists them")
+    found: list[Finding] = []
     code = DONE
     for word in arguments.suites:
         try:
-            [suite] = load_all([word])
-            cells = expand(suite)
-            print(f"{word}: ok, {len(cells)} cells in {len(group(cells, suite.baseline, suite.vary))} blocks")
+            found += _suite(word, arguments)
         except UserError as error:
             print(error, file=sys.stderr)
             code = WRONG
-    return code
+    if arguments.format != "text" and (shown := FORMATS[arguments.format](found, ())):
+        print(shown)
+    return code or (FAILED if any(one.severity != "note" for one in found) else DONE)
+
+
+def _model(arguments: argparse.Namespace) -> int:
+    if arguments.suites:
+        raise UserError(f"--model {arguments.model}: check suites and a model one after the other")
+    from grape_bench.finding import FORMATS
+    from grape_bench.model_check.checkup import checkup
+    from grape_bench.model_check.factory import made
+
+    print(f"runs the code of {arguments.model}", file=sys.stderr)
+    with redirect_stdout(sys.stderr):  # what that code prints is none of our findings
+        found = checkup(made(arguments.model))
+    if shown := FORMATS[arguments.format](found.findings, found.remarks):
+        print(shown)
+    if arguments.format == "text":
+        print(f"{arguments.model}: {found.summary}")
+    return FAILED if found.findings else DONE
+
+
+def _explained(code: str) -> str:
+    from grape_bench.finding import explain
+    from grape_bench.lint.catalogue import rules
+    from grape_bench.model_check.rules import RULES
+
+    return explain(code, (*rules(), *RULES))
+
+
+def _suite(word: str, arguments: argparse.Namespace) -> "list[Finding]":
+    import os
+    from pathlib import Path
+
+    import psutil
+
+    from grape_bench.finding import text
+    from grape_bench.lint.diagnosis import diagnose
+    from grape_bench.lint.subject import Machine
+    from grape_bench.store import Store
+    from grape_bench.suite import expand, group
+    from grape_bench.suite_files import load_all
+
+    [suite] = load_all([word])
+    machine = Machine(arguments.memory or psutil.virtual_memory().total / 2**30, os.cpu_count() or 1)
+    found = diagnose(Path(word), suite, machine, Store(arguments.results).records(suite.name))
+    if arguments.format == "text":
+        cells = expand(suite)
+        blocks = f"{len(cells)} cells in {len(group(cells, suite.baseline, suite.vary))} blocks"
+        said = f"{len(found)} finding{'s' * (len(found) > 1)}" if found else "ok"
+        print("\n".join([*([text(found)] if found else []), f"{word}: {said}, {blocks}"]))
+    return found
