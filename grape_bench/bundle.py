@@ -14,7 +14,7 @@ from grape_bench.registry import Registry
 from grape_bench.report import build
 from grape_bench.store import Store
 from grape_bench.suite import Suite, expand, parse
-from grape_bench.suite_files import all_files
+from grape_bench.suite_files import recorded
 from grape_bench.suite_format import SuiteFile
 from grape_bench.suite_text import read_text
 
@@ -73,10 +73,10 @@ def bundle(path: Path, store: Store, target: Path) -> Manifest:
 
 def differences(suite: Suite) -> tuple[str, ...]:
     """How a suite differs from the one of its name that ships, or that none does; empty where it is the same."""
-    shipped = {one.stem: one for one in all_files()}
-    if suite.name not in shipped:
+    shipped = recorded([suite.name])
+    if not shipped:
         return (f"no suite named {suite.name} ships",)
-    path = shipped[suite.name]
+    (path,) = shipped
     known = parse(read_text(path), str(path))
     keys = (key for key in SuiteFile.model_fields if getattr(suite, key) != getattr(known, key))
     return tuple(f"{key} differs from that of {path.name}" for key in keys)

@@ -61,8 +61,8 @@ def compare(
         length, group: which score of an accuracy; None for the training length, and the headline group.
 
     Raises:
-        ValueError: nothing to compare, unlike readings, no seed in common, or cost records of environments that
-            differ; it names the key.
+        ValueError: nothing to compare, unlike readings, no seed in common, scores on two texts, or cost records of
+            environments that differ; it names the key.
     """
     match _reading(a), _reading(b):
         case TimeReading(), TimeReading():
@@ -72,6 +72,7 @@ def compare(
             _same_environment(a, b, force)
             return _memories(one, other, RATIO_MARGIN if margin is None else margin)
         case AccuracyReading(), AccuracyReading():
+            _same_text(a, b)
             left, right = scores(a, length, group), scores(b, length, group)
             return compare_scores(left, right, SCORE_MARGIN if margin is None else margin, family=family)
         case one, other:
@@ -109,18 +110,35 @@ def judge(interval: Interval, band: tuple[float, float], words: tuple[Word, Word
 
 
 def score(record: Record, length: int | None = None, group: str | None = None) -> float | None:
-    """Accuracy of one training at one length (None: the training length) and group (None: the headline)."""
+    """Accuracy of one training, or its loss with a minus: more is better.
+
+    Args:
+        length: None for the training length; group: None for the headline.
+    """
     assert isinstance(record.cell, AccuracyCell)
     assert isinstance(record.reading, AccuracyReading)
     length = record.cell.train_length if length is None else length
     group = group or record.reading.headline
-    return next((one.accuracy for one in record.reading.scores if (one.length, one.group) == (length, group)), None)
+    return next((one.merit for one in record.reading.scores if (one.length, one.group) == (length, group)), None)
 
 
 def scores(records: Iterable[Record], length: int | None = None, group: str | None = None) -> dict[int, float]:
-    """The accuracy on each seed that was tested so; see `score`."""
+    """The score on each seed that was tested so; see `score`."""
     found = {seed: score(one, length, group) for seed, one in by_seed(records).items()}
     return {seed: one for seed, one in found.items() if one is not None}
+
+
+def losses(records: Iterable[Record], step: int | None = None) -> dict[int, float]:
+    """The training loss on each seed: the mean over those steps of the curve among which `step` is (None: the last)."""
+    return {seed: one for seed, record in by_seed(records).items() if (one := _loss(record, step)) is not None}
+
+
+def _loss(record: Record, step: int | None) -> float | None:
+    assert isinstance(record.reading, AccuracyReading)
+    curve = record.reading.curve
+    if step is None:
+        return curve[-1].loss if curve else None
+    return next((point.loss for point in curve if point.step >= step), None)
 
 
 def by_seed(records: Iterable[Record]) -> dict[int, Record]:
@@ -183,6 +201,12 @@ def _same_environment(a: Sequence[Record], b: Sequence[Record], force: bool) -> 
     for other in () if force else (*a[1:], *b):
         for sentence in differences(first, other.environment):
             raise ValueError(f"these records are not comparable: {sentence}")
+
+
+def _same_text(a: Sequence[Record], b: Sequence[Record]) -> None:
+    texts = {one.reading.text_sha for one in (*a, *b) if isinstance(one.reading, AccuracyReading)}
+    if len(texts) > 1:
+        raise ValueError(f"these records are not comparable: they are of texts {' and '.join(sorted(map(str, texts)))}")
 
 
 def ratio_band(margin: float) -> tuple[float, float]:

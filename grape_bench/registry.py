@@ -25,6 +25,7 @@ class Plugin:
         summary, source: the first paragraph of its docstring, and the one that says where the idea is from.
         facts: class attributes with literal values, those of the folder's contract included.
         wraps: its first argument after the site is another encoding.
+        methods: names of what its classes define in place of the contract's.
         origin: where it is written; digest: of that text, for a plug-in from outside.
     """
 
@@ -34,6 +35,7 @@ class Plugin:
     options: Mapping[str, Option]
     facts: Mapping[str, Any]
     wraps: bool = False
+    methods: frozenset[str] = frozenset()
     origin: Origin | None = None
     digest: str = ""
     source: str = ""
@@ -115,6 +117,7 @@ class Registry(Mapping[str, Plugin]):
             options=source.options(init, place) if init else {},
             facts=source.facts(lineage),
             wraps=bool(init and any(arg.arg == "inner" for arg in init.args.args)),
+            methods=source.methods(node for node in lineage if node not in self._contract.values()),
             origin=origin,
             digest="" if origin.ours else digest(text),
             source=source.paragraph(lineage[0], "Source: "),

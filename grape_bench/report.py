@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from grape_bench.cell import Cell
+from grape_bench.errors import UserError
 from grape_bench.latex import latex as as_latex
 from grape_bench.record import Record
 from grape_bench.registry import Plugin, Registry
@@ -12,9 +13,11 @@ from grape_bench.sections.article import article
 from grape_bench.sections.backends import backends
 from grape_bench.sections.claims import claims
 from grape_bench.sections.costs import costs, throughput
+from grape_bench.sections.gpu import gpu
 from grape_bench.sections.history import history
 from grape_bench.sections.learning import learning
 from grape_bench.sections.ledger import ledger
+from grape_bench.sections.peak import peak
 from grape_bench.sections.protocol import protocol
 from grape_bench.sections.ranking import ranking
 from grape_bench.sections.resolution import resolution
@@ -32,9 +35,11 @@ SECTIONS: tuple[Callable[[View], Section | None], ...] = (
     learning,
     costs,
     throughput,
+    peak,
     backends,
     ledger,
     resolution,
+    gpu,
     protocol,
     history,
 )
@@ -83,6 +88,9 @@ def save(report: Report, reports: Path, *, figures: Iterable[str] = (), latex: b
         files[Path(report.name + renderer.suffix)] = renderer.render(report)
     for name, content in files.items():
         path = reports / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+        except OSError as error:
+            raise UserError(f"{path} cannot be written: {error.strerror}; name another folder with --reports") from None
     return [reports / name for name in files]

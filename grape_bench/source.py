@@ -115,6 +115,11 @@ def facts(nodes: Iterable[ast.ClassDef]) -> dict[str, Any]:
     return found
 
 
+def methods(nodes: Iterable[ast.ClassDef]) -> frozenset[str]:
+    """Names of the functions that some classes define."""
+    return frozenset(item.name for node in nodes for item in node.body if isinstance(item, ast.FunctionDef))
+
+
 def constructor(nodes: Iterable[ast.ClassDef]) -> ast.FunctionDef | None:
     """The nearest `__init__` of a lineage."""
     functions = (item for node in nodes for item in node.body if isinstance(item, ast.FunctionDef))

@@ -9,7 +9,7 @@ from grape_bench.cell import AccuracyCell, Block, CostCell
 from grape_bench.errors import UserError
 from grape_bench.expression import Expression
 from grape_bench.registry import Registry
-from grape_bench.suite_check import check
+from grape_bench.suite_check import at_size, check
 from grape_bench.suite_filter import narrow
 from grape_bench.suite_format import AccuracyGrid, CostGrid, Suite, schema
 from grape_bench.suite_text import read_text, suite_name
@@ -20,7 +20,7 @@ __all__ = ["MODEL_VERSION", "RECIPE_VERSION", "Suite", "expand", "group", "load"
 
 MODEL_VERSION = 1  # raised when the model would give other numbers
 RECIPE_VERSION = 1  # raised when the training would give other numbers
-MOST_CELLS = 1_000_000
+MOST_CELLS = 20_000  # a second of work for those who list them; a larger question is several suites
 
 
 def load(path: Path) -> Suite:
@@ -36,13 +36,15 @@ def parse(text: str, source: str) -> Suite:
     """Check a suite's text.
 
     Args:
-        source: the file's path for messages; its stem is the suite's name.
+        source: the file's path for messages; its stem is the suite's name, and the size where there is an `@` in it.
 
     Raises:
         UserError: one line for each thing that is wrong.
     """
-    checked = check(parse_text(text, source))
-    suite = _extended(Suite.model_construct(name=suite_name(Path(source)), **dict(checked)), source)
+    name, checked = suite_name(Path(source)), check(parse_text(text, source))
+    if size := name.partition("@")[2]:
+        checked = at_size(checked, size, source)
+    suite = _extended(Suite.model_construct(name=name, **dict(checked)), source)
     if (cells := most(suite)) > MOST_CELLS:
         raise UserError(f"{source}: its axes multiply to {cells:,} cells; a suite has at most {MOST_CELLS:,}")
     return suite
@@ -153,6 +155,7 @@ def _accuracy(grid: AccuracyGrid, suite: Suite, versions: "_Versions") -> Iterat
             model=grid.model.model_copy(update={"kv_heads": kv_heads}),
             training=grid.training,
             tune=grid.tune.lr if grid.tune else (),
+            controls=grid.controls,
             versions=versions.accuracy(encoding, grid.task, grid.backend),
         )
 

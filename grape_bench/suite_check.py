@@ -7,10 +7,10 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from grape_bench.claim_check import faults
-from grape_bench.errors import allowed
+from grape_bench.errors import UserError, allowed
 from grape_bench.expression import canonical
 from grape_bench.suite_format import AccuracyGrid, CostGrid, SuiteFile
-from grape_bench.suite_text import Loc, SuiteText
+from grape_bench.suite_text import Loc, SuiteText, key_path
 from grape_bench.suite_values import Plugins
 
 _KINDS = {
@@ -29,6 +29,8 @@ _KINDS = {
     "string_pattern_mismatch": "text of the form {pattern}",
     "string_too_long": "at most {max_length} characters long",
 }
+
+_KEY = ("[key]",)  # how pydantic says that the key itself is wrong
 
 
 def check(text: SuiteText) -> SuiteFile:
@@ -49,7 +51,8 @@ def check(text: SuiteText) -> SuiteFile:
             loc = tuple(finding["loc"])
             if finding["type"] == "too_short" and text.given(loc):
                 continue  # its items are wrong, and have findings of their own
-            text.report((*loc, *finding.get("ctx", {}).get("at", ())), _sentence(finding, loc, text))
+            at = loc[:-1] if loc[-1:] == _KEY else (*loc, *finding.get("ctx", {}).get("at", ()))
+            text.report(at, _sentence(finding, loc, text))
         text.refuse()
         raise
     _cross_check(suite, text)
@@ -70,6 +73,27 @@ def _cross_check(suite: SuiteFile, text: SuiteText) -> None:
         text.report((), "there is nothing to measure; give 'cost', 'accuracy' or both")
     for at, sentence in faults(suite):
         text.report(at, sentence)
+    for name in suite.sizes if not text.problems else ():
+        try:
+            for at, sentence in faults(at_size(suite, name, text.source)):
+                text.report(("sizes", name), f"{key_path(at)}: {sentence}")
+        except ValidationError as error:
+            for finding in error.errors(include_url=False):
+                sentence = str(finding.get("ctx", {}).get("sentence", finding["msg"]))
+                text.report(("sizes", name, *finding["loc"]), sentence)
+
+
+def at_size(suite: SuiteFile, name: str, source: str) -> SuiteFile:
+    """The suite with its trainings at one of its sizes.
+
+    Raises:
+        UserError: it has no such size.
+        ValidationError: the size does not fit the entries.
+    """
+    if name not in suite.sizes:
+        raise UserError(f"{source}: the suite has no size {name!r}.{allowed(name, suite.sizes)}")
+    entries = tuple(map(suite.sizes[name].of, suite.accuracy))
+    return suite.model_copy(update={"title": f"{suite.title}, size {name}", "accuracy": entries})
 
 
 def _whole(value: Any) -> Any:
@@ -90,7 +114,7 @@ def _sentence(finding: Any, loc: Loc, text: SuiteText) -> str:
         return f"there is no key {loc[-1]!r} here.{allowed(str(loc[-1]), _model_at(loc[:-1]).model_fields)}"
     if kind in ("too_short", "string_too_short"):
         return "is empty; give at least one" if kind == "too_short" else "is empty"
-    given = text.given(loc)
+    given = loc[-2] if loc[-1:] == _KEY else text.given(loc)
     if kind == "literal_error":
         known = re.findall(r"'([^']*)'", ctx["expected"])
         return f"{_shown(given)} is not allowed.{allowed(str(given), known)}"
@@ -103,7 +127,7 @@ def _sentence(finding: Any, loc: Loc, text: SuiteText) -> str:
 def _model_at(loc: Loc) -> type[BaseModel]:
     model: type[BaseModel] = SuiteFile
     for key in loc:
-        if isinstance(key, str):
+        if isinstance(key, str) and key in model.model_fields:  # the name of a size is no field
             annotation = model.model_fields[key].annotation
             model = next(one for one in (annotation, *get_args(annotation)) if isinstance(one, type))
     return model

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from grape_bench.errors import UserError
 from grape_bench.suite import Suite, load
+from grape_bench.suite_text import file_of
 
 SUITES = Path("suites")
 
@@ -38,13 +39,18 @@ def load_all(words: Iterable[str], commands: Iterable[str] = ()) -> list[Suite]:
 def by_name(word: str) -> str:
     """The file of a suite that was called by its name; any other word as it is."""
     path = SUITES / f"{word}.yaml"
-    return str(path) if path.is_file() and not Path(word).is_file() else word
+    return str(path) if file_of(path).is_file() and not Path(word).is_file() else word
+
+
+def recorded(names: Iterable[str]) -> list[Path]:
+    """The suites of the working directory among some names, such as those that have records."""
+    return [path for path in (SUITES / f"{name}.yaml" for name in sorted(names)) if file_of(path).is_file()]
 
 
 def _existing(word: str, commands: list[str]) -> Path:
     path = Path(word)
     try:
-        if path.exists() or path.is_symlink():
+        if file_of(path).exists() or path.is_symlink():
             return path
     except (OSError, ValueError) as error:  # a name too long, or one with a NUL
         raise UserError(f"{word!r} is no path: {getattr(error, 'strerror', None) or error}") from None

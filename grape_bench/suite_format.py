@@ -5,16 +5,34 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from grape_bench.cell import Count, Dtype, Frozen, ModelOptions, Scope, TrainingOptions
+from grape_bench.cell import Count, Dtype, Frozen, ModelOptions, Resources, Scope, TrainingOptions
 from grape_bench.errors import allowed
+from grape_bench.expression import Expression
 from grape_bench.suite_claim import Claim
-from grape_bench.suite_values import Axis, BackendName, EncodingText, Rate, Seed, TaskText, as_finding, plugins, wrong
+from grape_bench.suite_size import Size
+from grape_bench.suite_values import (
+    Axis,
+    BackendName,
+    EncodingText,
+    Name,
+    Rate,
+    Seed,
+    TaskText,
+    as_finding,
+    plugins,
+    wrong,
+)
 
 
 def _divides(heads: Iterable[int], kv_heads: int | None) -> None:
     for one in heads:
         if kv_heads and one % kv_heads:
             raise wrong(f"{one} heads do not divide into {kv_heads} key and value heads; write a grid for each")
+
+
+def _domain(task: str, info: ValidationInfo) -> object:
+    (part,) = Expression.parse(task, plugins(info)["tasks"]).parts
+    return plugins(info)["tasks"][part.name].facts["domain"]
 
 
 class CostGrid(Frozen):
@@ -33,6 +51,9 @@ class CostGrid(Frozen):
     layers: Count = Field(2, description="layers of the model, where the scope is model")
     compiled: bool = Field(False, description="by torch.compile; see the metric compile_ms for what that takes")
     encodings: Axis[EncodingText] = Field((), description="some of the suite's encodings; all where left out")
+    minutes: float | None = Field(
+        None, gt=0, le=10_000, description="minutes after which one of its blocks is stopped; the suite's if left out"
+    )
 
     @field_validator("kv_heads")
     @classmethod
@@ -72,15 +93,24 @@ class Tuning(Frozen):
 class AccuracyGrid(Frozen):
     """What the encodings learn of one task: one training for each encoding, seed and number format."""
 
+    name: Name | None = Field(None, description="a word by which claims call this entry")
     task: TaskText = Field(description="a task with its options, such as registers(writes=3)")
     train_length: Count = Field(description="tokens of the training sequences")
     test_lengths: Axis[Count] = Field(description="tokens of the test sequences; the training length is among them")
-    model: ModelOptions = Field(ModelOptions(), description="the transformer that is trained")
+    model: ModelOptions = Field(ModelOptions(), validate_default=True, description="the transformer that is trained")
     training: TrainingOptions = Field(TrainingOptions(), description="the recipe of the training")
     tune: Tuning | None = Field(None, description="learning rates to choose from; the recipe's own where left out")
+    controls: bool = Field(
+        False,
+        description="beyond the training length, test the trained model also with a window of that length, and with "
+        "the input cut to its last tokens, as many as it was trained on",
+    )
     dtypes: Axis[Dtype] = Field(("float32",), description="number formats")
     backend: BackendName = Field("sdpa", description="attention backend")
     encodings: Axis[EncodingText] = Field((), description="some of the suite's encodings; all where left out")
+    minutes: float | None = Field(
+        None, gt=0, le=10_000, description="minutes after which one of its blocks is stopped; the suite's if left out"
+    )
 
     @field_validator("test_lengths")
     @classmethod
@@ -88,6 +118,14 @@ class AccuracyGrid(Frozen):
         if info.data.get("train_length", items[0]) not in items:
             raise wrong(f"the training length {info.data['train_length']} must be among the test lengths")
         return items
+
+    @field_validator("model")
+    @classmethod
+    def _answers_are_not_seen(cls, model: ModelOptions, info: ValidationInfo) -> ModelOptions:
+        task = info.data.get("task")
+        if task and not model.causal and _domain(task, info) == "causal":
+            raise wrong(f"{task} asks for the next token, which a bidirectional model sees; write causal: true")
+        return model
 
     @field_validator("model")
     @classmethod
@@ -103,6 +141,10 @@ class AccuracyGrid(Frozen):
         length = info.data.get("train_length")
         if length and training.shortest and training.shortest > length:
             raise wrong(f"{training.shortest} is longer than the training length {length}", "shortest")
+        if training.even and training.shortest is None:
+            raise wrong("one length is trained; give the key 'shortest' for several", "even")
+        if training.adapt and (model := info.data.get("model")) and model.norm != "batch":
+            raise wrong(f"a {model.norm} norm keeps no statistics to adapt; it takes norm: batch of the model", "adapt")
         return training
 
 
@@ -143,9 +185,11 @@ class SuiteFile(Frozen):
         0.75, gt=0, le=1, description="normalised score at the training length from which an encoding has learned"
     )
     block_minutes: float = Field(30, gt=0, le=10_000, description="minutes after which a block is stopped as timed out")
+    resources: Resources = Field(Resources(), description="what a training takes of a machine")
     regressions: Thresholds = Field(Thresholds(), description="what `grape-bench history regressions` reports")
     cost: tuple[CostGrid, ...] = Field((), description="grids of cost settings")
     accuracy: tuple[AccuracyGrid, ...] = Field((), description="trainings")
+    sizes: dict[Name, Size] = Field({}, description="other sizes of the trainings by name, such as gpu")
     skips: tuple[ExpectedSkip, ...] = Field((), description="skips that are expected; then any other one is a failure")
     claims: tuple[Claim, ...] = Field((), description="sentences that the records are to support or refute")
 

@@ -18,6 +18,7 @@ def candidates(cell: AccuracyCell) -> tuple[AccuracyCell, ...]:
                 "test_lengths": (cell.train_length,),
                 "training": cell.training.model_copy(update={"lr": rate}),
                 "tune": (),
+                "controls": False,
             }
         )
         for rate in cell.tune
@@ -31,7 +32,7 @@ def missing(cell: AccuracyCell, records: Iterable[Record]) -> tuple[AccuracyCell
 
 
 def choose(cell: AccuracyCell, records: Iterable[Record]) -> float | None:
-    """The rate with the best headline accuracy, then the lower training loss; None where no candidate was trained."""
+    """The rate with the best headline score, then the lower training loss; None where no candidate was trained."""
     latest = {record.id: record.reading for record in records if isinstance(record.reading, AccuracyReading)}
     trained = [(one.training.lr, latest[one.id]) for one in candidates(cell) if one.id in latest]
     if not trained:
@@ -40,5 +41,5 @@ def choose(cell: AccuracyCell, records: Iterable[Record]) -> float | None:
 
 
 def _merit(reading: AccuracyReading) -> tuple[float, float]:
-    accuracy = sum(score.accuracy for score in reading.scores if score.group == reading.headline)
-    return accuracy, -reading.curve[-1].loss
+    merit = sum(score.merit for score in reading.scores if score.group == reading.headline)
+    return merit, -reading.curve[-1].loss

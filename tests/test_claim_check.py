@@ -33,7 +33,10 @@ def test_what_the_suite_measures_may_be_claimed():
     [
         ("relation: above, encodings: [rope]", "relation: above what? Give the key 'against'"),
         ("relation: same, encodings: [rope]", "encodings: same needs at least two encodings"),
-        ("relation: order, encodings: [rope, none], against: [alibi]", "against: an order is one of 'encodings' alone"),
+        (
+            "relation: order, encodings: [rope, none], against: [alibi]",
+            "against: order is a relation of 'encodings' alone",
+        ),
         ("relation: above, encodings: [rope], against: [rope]", "against[0]: rope is among 'encodings' already"),
         ("relation: sam, encodings: [rope, none]", "relation: the text 'sam' is not allowed. Did you mean 'same'?"),
         ("relation: same, encodings: [rope, t5]", "encodings[1]: 't5' is not among the suite's encodings"),
@@ -61,7 +64,8 @@ def test_what_the_suite_measures_may_be_claimed():
         (f"{ABOVE}, at: 3x", "at: no entry of the suite measures that; it has 64, 128 tokens"),
         (f"{ABOVE}, at: twice", "at: must be tokens, or a multiple of the training length such as 2x, not 'twice'"),
         (f"{ABOVE}, at: 0", "at: must be tokens"),
-        (f"{ABOVE}, margin: -1", "margin: must be at least 0, not -1"),
+        (f"{ABOVE}, margin: -1", "margin: must be more than -1, not -1"),
+        (f"{SAME}, margin: -0.1", "margin: nothing is the same by less than 0; give at least 0, not -0.1"),
         (f"{ABOVE}, margn: 1", "margn: there is no key 'margn' here. Did you mean 'margin'?"),
         (
             "relation: same, encodings: [rope, alibi], metric: train_step_ms",
@@ -73,6 +77,81 @@ def test_what_a_suite_does_not_measure_is_refused(claim, said):
     with pytest.raises(UserError) as caught:
         suite(claim)
     assert f"t.yaml:8: claims[0].{said}" in str(caught.value)
+
+
+TRAINED = """title: t
+encodings: [none, rope, alibi]
+accuracy:
+  - {name: fixed, task: registers, train_length: 64, test_lengths: [64, 128]}
+  - {name: mixed, task: registers, train_length: 64, test_lengths: [64], training: {shortest: 28, steps: 500},
+     encodings: [none, rope]}
+claims:
+"""
+BESIDE = "relation: above, encodings: [rope], entry: mixed, against_entry: fixed"
+
+
+def trained(claim):
+    return parse(f"{TRAINED}  - {{id: A, says: so, {claim}}}\n", "t.yaml")
+
+
+def test_entries_steps_and_gains_may_be_claimed():
+    for claim in (
+        BESIDE,
+        f"{BESIDE}, against: [alibi]",
+        f"{BESIDE}, metric: loss, step: 500",
+        "relation: same, encodings: [rope], entry: mixed, against_entry: fixed",
+        "relation: diminishing, encodings: [none, rope, alibi], at: 2x",
+        f"{ABOVE}, entry: fixed, margin: -0.02, group: cmp",
+    ):
+        assert trained(claim).claims[0].id == "A"
+
+
+@pytest.mark.parametrize(
+    ("claim", "said"),
+    [
+        (f"{ABOVE}, group: cpm", "group: no task of these asks for 'cpm'. Did you mean 'cmp'? Allowed: cmp, recall."),
+        (f"{ABOVE}, entry: fixd", "entry: no entry of the suite is named 'fixd'. Did you mean 'fixed'?"),
+        (
+            f"{ABOVE}, against_entry: other",
+            "against_entry: no entry of the suite is named 'other'. Allowed: fixed, mixed.",
+        ),
+        (f"{BESIDE}, at: 2x", "at: no entry of the suite measures that; it has 64 tokens"),
+        (
+            "relation: above, encodings: [rope], entry: fixed, against_entry: mixed, at: 2x",
+            "against_entry: mixed is not tested at 128 tokens",
+        ),
+        (
+            "relation: above, encodings: [rope], against: [alibi], entry: fixed, against_entry: mixed",
+            "against[0]: mixed does not train alibi",
+        ),
+        (
+            "relation: above, encodings: [alibi], entry: mixed, against_entry: fixed",
+            "encodings: no entry of the suite measures all of these side by side",
+        ),
+        (
+            f"{ABOVE}, entry: fixed, against_entry: fixed",
+            "against_entry: that is the entry of 'encodings'; remove this key",
+        ),
+        ("relation: diminishing, encodings: [none, rope]", "encodings: diminishing needs at least three encodings"),
+        (
+            "relation: order, encodings: [none, rope], entry: fixed, against_entry: mixed",
+            "against_entry: order is a relation of 'encodings' alone; remove this key",
+        ),
+        (f"{ABOVE}, metric: loss, at: 2x", "at: a loss is of the training, at its own lengths; remove this key"),
+        (f"{ABOVE}, metric: loss, group: cmp", "group: loss has no group; remove this key"),
+        (f"{ABOVE}, step: 5", "step: accuracy has no step; remove this key"),
+        (f"{ABOVE}, metric: loss, step: 501", "step: a training of these ends at step 500"),
+    ],
+)
+def test_what_no_training_shows_is_refused(claim, said):
+    with pytest.raises(UserError) as caught:
+        trained(claim)
+    assert f"t.yaml:8: claims[0].{said}" in str(caught.value)
+
+
+def test_ratios_have_no_gains():
+    with pytest.raises(UserError, match=r"claims\[0\]\.relation: train_step_ms is compared by ratios"):
+        suite("relation: diminishing, encodings: [none, rope, alibi], metric: train_step_ms")
 
 
 def test_an_id_is_a_word_and_stands_once():

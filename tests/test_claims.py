@@ -2,9 +2,11 @@
 
 import pytest
 
-from grape_bench.claims import judge, pairs, text, verdicts
+from grape_bench.claims import text, verdicts
+from grape_bench.evidence import judge, pairs
 from grape_bench.interval import Interval
 from grape_bench.ranking import Comparison
+from grape_bench.record import CurvePoint, Score
 from grape_bench.registry import Registry
 from grape_bench.suite import expand, parse
 from grape_bench.suite_claim import Claim
@@ -33,6 +35,25 @@ def judged(make_fabricated):
     return make
 
 
+@pytest.fixture
+def trained(make_fabricated, make_record):
+    """The record of a training with so many right of 1000 at each length, and a curve at steps 25, 50 and 75."""
+    cells = make_fabricated(encodings=("none", "rope", "rope + clamp"), seeds=tuple(range(8))).cells
+    known = {(one.encoding, one.seed): one for one in cells if one.kind == "accuracy" and one.task == "registers"}
+
+    def make(encoding, seed, correct, *, loss=(3.0, 2.0, 1.0), cell=None):
+        cell = cell or known[encoding, seed]
+        scores = [
+            Score(length=length, group="recall", correct=correct, total=1000, blind=1 / 3, chance=0.1)
+            for length in cell.test_lengths
+        ]
+        curve = [CurvePoint(step=25 * (i + 1), loss=one, accuracy={"recall": 0.9}) for i, one in enumerate(loss)]
+        reading = make_record(cell).reading.model_copy(update={"scores": tuple(scores), "curve": tuple(curve)})
+        return make_record(cell, reading=reading)
+
+    return make
+
+
 def test_pairs_are_who_is_to_be_above_whom():
     assert pairs(claim("above", ("a", "b"), against=("c",))) == (("a", "c"), ("b", "c"))
     assert pairs(claim("below", ("a", "b"), against=("c",))) == (("c", "a"), ("c", "b"))
@@ -49,6 +70,9 @@ def test_pairs_are_who_is_to_be_above_whom():
         ("above", None, -0.01, 0.01, "undecided"),
         ("above", 0.05, 0.01, 0.03, "refuted"),  # surely better, and surely by less than was claimed
         ("above", 0.05, 0.01, 0.06, "undecided"),
+        ("above", -0.02, -0.01, 0.03, "supported"),  # no worse by more than that
+        ("above", -0.02, -0.04, -0.03, "refuted"),
+        ("above", -0.02, -0.03, 0.03, "undecided"),
         ("above", None, NAN, NAN, "undecided"),
         ("same", None, -0.01, 0.015, "supported"),
         ("same", None, 0.01, 0.03, "undecided"),
@@ -138,6 +162,76 @@ def test_the_text_has_every_pair_every_record_and_a_count(judged):
     assert all(one.what in said for one in found[0].evidence)
     assert all(one in said for one in found[0].records)
     assert said.endswith("1 supported, 0 refuted, 0 undecided")
+
+
+def test_steps_that_gain_less_and_less_are_differences_of_differences():
+    of = claim("diminishing", ("a", "b", "c", "d"))
+    assert pairs(of) == (("b", "c"), ("c", "d"))
+
+
+def test_a_first_step_that_gains_most_is_diminishing(judged, trained):
+    right = {"none": 400, "rope": 700, "rope + clamp": 750}
+    found = judged(
+        claim("diminishing", ("none", "rope", "rope + clamp"), task="registers"),
+        claim("diminishing", ("none", "rope", "rope + clamp"), task="registers", margin=0.3),
+        records=[trained(one, seed, level + seed) for one, level in right.items() for seed in range(6)],
+    )
+    assert [one.word for one in found] == ["supported", "refuted"]
+    evidence = found[0].evidence[0]
+    assert evidence.what == "rope over none above rope + clamp over rope in recall of registers at 64"
+    # 0.3 for the first step and 0.05 for the second; seeds shift all three alike.
+    assert evidence.comparison.interval.mid == pytest.approx(0.25)
+    assert len(evidence.records) == 3 * 6
+
+
+def test_a_loss_is_that_of_the_steps_among_which_the_step_is(judged, trained):
+    levels = {"none": (3.0, 2.8, 0.5), "rope": (3.0, 2.0, 0.6)}
+    records = [trained(one, seed, 400, loss=loss) for one, loss in levels.items() for seed in range(5)]
+    of = {"task": "registers", "metric": "loss", "encodings": ("none",), "against": ("rope",)}
+    early, same, late, last = judged(
+        claim("above", step=26, **of),
+        claim("above", step=25, margin=-0.05, **of),
+        claim("above", step=75, **of),
+        claim("below", **of),
+        records=records,
+    )
+    assert [one.word for one in (early, same, late, last)] == ["supported", "supported", "refuted", "supported"]
+    assert early.evidence[0].comparison.interval.mid == pytest.approx(0.8)
+    assert early.evidence[0].what == "none above rope in loss of registers at step 26"
+    assert early.evidence[0].remark == ""  # who did not learn has a loss all the same
+
+
+ENTRIES = """title: t
+encodings: [rope, alibi]
+seeds: [0, 1, 2, 3, 4]
+accuracy:
+  - {name: fixed, task: registers, train_length: 64, test_lengths: [64, 128]}
+  - {name: mixed, task: registers, train_length: 64, test_lengths: [64, 128], training: {shortest: 28}}
+claims:
+  - {id: A, says: so, relation: above, encodings: [rope, alibi], entry: mixed, against_entry: fixed, at: 2x}
+  - {id: B, says: so, relation: below, encodings: [rope, alibi], entry: mixed, against_entry: fixed, at: 2x}
+  - {id: C, says: so, relation: above, encodings: [rope], against: [alibi], entry: mixed, against_entry: fixed}
+  - {id: D, says: so, relation: same, encodings: [rope, alibi], entry: fixed}
+"""
+
+
+def test_two_entries_are_compared_by_their_names(trained):
+    suite = parse(ENTRIES, "t.yaml")
+    cells = expand(suite)
+    records = [
+        trained(one.encoding, one.seed, 500 + 200 * bool(one.training.shortest) + one.seed, cell=one) for one in cells
+    ]
+    found = verdicts(View.of(suite, cells, records, Registry("metrics")))
+    assert [one.word for one in found] == ["supported", "refuted", "supported", "supported"]
+    assert [one.what for one in found[0].evidence] == [
+        f"{name} (mixed) above {name} (fixed) in recall of registers at 128" for name in ("rope", "alibi")
+    ]
+    assert found[0].evidence[0].comparison.interval.mid == pytest.approx(0.2)
+    assert found[1].evidence[0].what == "rope (fixed) above rope (mixed) in recall of registers at 128"
+    assert found[2].evidence[0].what == "rope (mixed) above alibi (fixed) in recall of registers at 64"
+    kept = {one.id for one in cells if one.training.shortest is None}
+    assert len(found[3].evidence) == 1
+    assert {*found[3].records} == kept
 
 
 def test_a_claim_enters_no_cell():

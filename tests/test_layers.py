@@ -20,18 +20,24 @@ LAYERS = (
     {"asv_benchmarks"},
     {"runner", "verify"},
     {"loop"},
+    {"ledger"},
     {"progress"},
     {"executors"},
     {"worker"},
+    {"time_block"},
+    {"attempt"},
     {"gate", "laws", "metrics"},
     {"probe"},
     {"training"},
-    {"checkpoint", "evaluation", "timing", "memory", "operation"},
+    {"gpu"},
+    {"rounds"},
+    {"checkpoint", "evaluation", "graphs", "optimizer", "timing", "memory", "operation"},
     {"model"},
     {"attention"},
     {"encodings", "tasks", "backends"},
     {"bias"},
     {"compiler"},
+    {"model_check"},
 )
 DATA = {"bias", "cell", "errors", "record"}
 MEASURING = {"attention", "memory", "model", "operation", "timing", "training"}
@@ -40,13 +46,14 @@ ALLOWED = {
     "tasks": DATA,
     "backends": DATA | {"compiler"},
     "metrics": DATA | MEASURING | {"backends", "encodings", "tasks"},
-    "executors": DATA | {"environment", "worker"},
+    "executors": DATA | {"environment", "origin", "placing", "timing", "worker"},
     "renderers": {"errors", "legend", "palette", "plots", "svg", "table"},
 }
 TORCH_FREE = [
-    "arguments", "catalogue", "cell", "claims", "cli", "environment", "errors", "export", "expression",
-    "extrapolation", "groups", "listing", "pareto", "ranking", "record", "registry", "report", "schedule", "store",
-    "suite", "suite_files",
+    "agenda", "arguments", "catalogue", "cell", "claim_costs", "claim_trainings", "claims", "cli", "environment",
+    "errors", "evidence", "export", "expression", "extrapolation", "finding", "flops", "gpu_reading", "groups",
+    "interruption", "lint.diagnosis", "listing", "model_check.rules", "nvml", "pareto", "placing", "ranking", "record",
+    "registry", "report", "schedule", "store", "suite", "suite_files", "suite_limits", "suite_size",
 ]  # fmt: skip
 MODULES = {
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"): path
@@ -127,3 +134,8 @@ def test_the_clock_is_read_in_one_place() -> None:
     """`training` logs how long it took, beside other trainings: no cost figure."""
     readers = {name for name in MODULES if "time" in imports(name)}
     assert readers <= {"timing", "training"}
+
+
+def test_events_of_a_device_are_recorded_in_one_place() -> None:
+    makers = {name for name, path in MODULES.items() if "cuda.Event(" in path.read_text(encoding="utf-8")}
+    assert makers == {"gpu.stream"}

@@ -367,3 +367,25 @@ def measured(command: list[str]) -> Ran:
         process.returncode = os.waitstatus_to_exitcode(status)
     assert process.returncode == 0
     return Ran(time.perf_counter() - began, usage.ru_maxrss / 1024)
+
+
+def read_text(record: Record, text: str, nats: float) -> Record:
+    """The same as one of a language model on a text, with this loss at every length."""
+    if not isinstance(record.reading, AccuracyReading):
+        return record
+    losses = {"nats": nats * 1000, "blind_nats": 3.0}
+    scores = tuple(one.model_copy(update=losses) for one in record.reading.scores)
+    return record.model_copy(update={"reading": record.reading.model_copy(update={"scores": scores, "text_sha": text})})
+
+
+def test_losses_on_two_texts_have_two_tables(make: Make) -> None:
+    keep((read_text(one, "aaaa", 1.5) for one in make()), "one")
+    keep((read_text(one, "bbbb", 1.8) for one in make("two")), "two")
+    found = [one for one in boards("one", "two") if one.cell.kind == "accuracy"]
+    assert sorted(one.part for one in found) == ["aaaa", "bbbb"]
+    (first, second) = sorted(found, key=lambda one: one.part)
+    for board, score in ((first, 0.5), (second, 0.4)):
+        for member in board.members:
+            assert list(member.values.values()) == pytest.approx([score] * 6)
+            assert list(member.areas.values()) == pytest.approx([score] * 6)
+            assert member.learned(board.bar(0.75)) == frozenset(range(6))

@@ -3,7 +3,7 @@
 import pytest
 
 from grape_bench.cell import AccuracyCell, CostCell
-from grape_bench.outcome import machines, outcomes
+from grape_bench.outcome import machines, of_one_text, outcomes
 
 COST = CostCell(metric="forward_ms", encoding="rope", length=128)
 TRAINING = AccuracyCell(task="registers", encoding="rope", seed=0, train_length=64, test_lengths=(64,))
@@ -60,3 +60,25 @@ def test_machines_come_newest_first(make_record, environment):
     other = environment.model_copy(update={"machine": "another", "load": 3.0})
     records = [make_record(COST), make_record(COST, environment=other, at="2025-01-01T00:00:00Z")]
     assert [one.environment.machine for one in machines(records)] == ["another", environment.machine]
+
+
+def _on(make_record, text, **changes):
+    cell = TRAINING.model_copy(update=changes.pop("cell", {}))
+    made = make_record(cell, **changes)
+    return made.model_copy(update={"reading": made.reading.model_copy(update={"text_sha": text})})
+
+
+def test_of_two_texts_the_newest_of_each_setting_counts(make_record):
+    old = _on(make_record, "aa", at="2024-01-01T00:00:00Z")
+    new = _on(make_record, "bb", at="2024-01-02T00:00:00Z", cell={"seed": 1})
+    elsewhere = _on(make_record, "aa", at="2024-01-01T00:00:00Z", cell={"task": "text"})
+    kept, left = of_one_text([old, elsewhere, new])
+    assert {one.id for one in kept} == {new.id, elsewhere.id}
+    assert left == ("1 trainings of the text aa, where the newest are of bb",)
+
+
+def test_records_without_a_text_are_all_kept(make_record):
+    records = [make_record(COST), make_record(TRAINING), make_record(TRAINING, status="failed", fault="nan")]
+    kept, left = of_one_text(records)
+    assert sorted(map(str, kept)) == sorted(map(str, records))
+    assert left == ()

@@ -179,3 +179,23 @@ def test_more_comparisons_widen_an_interval():
     rng = np.random.default_rng(5)
     pair = _gap(rng, 8, 0.02)
     assert compare_scores(*pair, family=45).interval.half > 2 * compare_scores(*pair).interval.half
+
+
+def _lost(make_training, seed, nats, text="aa"):
+    made = make_training(seed, 500)
+    scores = (Score(length=48, group="order", correct=5, total=10, blind=0.3, chance=0.1, nats=nats, blind_nats=3.0),)
+    return made.model_copy(update={"reading": made.reading.model_copy(update={"scores": scores, "text_sha": text})})
+
+
+def test_of_losses_the_smaller_is_better(make_training):
+    """Losses of 1.5 and 1.6 nats over ten questions, seed by seed a little off."""
+    one = [_lost(make_training, seed, 15.0 + 0.01 * seed) for seed in range(5)]
+    other = [_lost(make_training, seed, 16.0 - 0.01 * seed) for seed in range(5)]
+    found = compare(one, other)
+    assert found.word == "better"
+    assert found.interval.mid == pytest.approx(0.096)
+
+
+def test_losses_on_two_texts_are_not_compared(make_training):
+    with pytest.raises(ValueError, match="of texts aa and bb"):
+        compare([_lost(make_training, 0, 15.0)], [_lost(make_training, 0, 15.0, "bb")])

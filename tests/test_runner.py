@@ -20,7 +20,7 @@ from grape_bench import suite as suites
 from grape_bench.environment import Environment
 from grape_bench.errors import UserError
 from grape_bench.executors import Died
-from grape_bench.executors.local import Local, _Worker
+from grape_bench.executors._processes import Processes, _Worker
 from grape_bench.record import AccuracyReading, MemoryReading, Record, TimeReading
 from grape_bench.runner import RunOptions, plan, run, run_cell
 from grape_bench.store import Store
@@ -313,7 +313,7 @@ class Process:
 
 def ended(tmp_path: Path, exitcode: int, sent: list[Any]) -> list[list[Any]]:
     """What an executor tells of a worker that sent this and ended so, look by look."""
-    executor = Local()
+    executor = Processes()
     here, there = Pipe(duplex=False)
     executor._workers[1] = _Worker(Process(exitcode), here, tmp_path / "none.log", 0)  # type: ignore[arg-type]
     for one in sent:

@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,15 +13,14 @@ from grape_bench.cell import AccuracyCell, ModelOptions, TrainingOptions
 from grape_bench.encodings import At, Encoding, Site
 from grape_bench.errors import Unsupported
 from grape_bench.model import Transformer
+from grape_bench.optimizer import learning_rate, make_optimizer
 from grape_bench.record import AccuracyReading
 from grape_bench.tasks import load
 from grape_bench.training import (
     Checkpoints,
     NanLossError,
     Trainer,
-    learning_rate,
     make_model,
-    make_optimizer,
     train_and_test,
     training_batch,
 )
@@ -221,6 +221,15 @@ def test_mixed_lengths_are_spread_evenly_over_their_logarithm() -> None:
         assert share == pytest.approx(1 / 3, abs=4 * math.sqrt(2 / 9 / 600))
 
 
+def test_even_lengths_are_the_mixed_ones_without_the_odd() -> None:
+    task, mixed = load(TASK), cell(train_length=64, test_lengths=(64,), recipe={"shortest": 8})
+    even = cell(train_length=64, test_lengths=(64,), recipe={"shortest": 8, "even": True})
+    lengths = [[training_batch(task, one, step).tokens.shape[1] for one in (mixed, even)] for step in range(200)]
+    assert {length % 2 for _, length in lengths} == {0}
+    assert {own - length for own, length in lengths} == {0, 1}
+    assert all(own == length for own, length in lengths if own % 2 == 0)
+
+
 def test_one_length_is_trained_where_no_shortest_is_given() -> None:
     task = load(TASK)
     assert {training_batch(task, cell(), step).tokens.shape for step in range(20)} == {(4, 16)}
@@ -239,6 +248,15 @@ def test_tests_in_several_batches_count_the_same(monkeypatch: pytest.MonkeyPatch
     whole = timeless(train(cell()))
     monkeypatch.setattr(evaluation, "_AREA", 16 * 16 * 5)
     assert timeless(train(cell())) == whole
+
+
+def test_test_batches_on_a_gpu_fill_a_share_of_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By hand: 2 heads, width 16; at 64 tokens a sequence has 3 * 2 * 64 * 64 + 16 * 16 * 64 numbers of 4 bytes."""
+    device = SimpleNamespace(total_memory=8 * 4 * (24_576 + 16_384) * 10)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda name: device)
+    assert evaluation.at_once(64, cell(), "cuda") == 10
+    assert evaluation.at_once(2**20, cell(), "cuda") == 1
+    assert evaluation.at_once(64, cell(), "cpu") == 2**22 // 64**2
 
 
 def test_an_interrupted_training_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
@@ -268,3 +286,69 @@ def test_the_rate_that_tuning_chose_is_used_and_recorded() -> None:
     assert reading.lr == 0.02
     expected = timeless(train(cell(recipe={"lr": 0.02})))
     assert timeless(reading) == expected
+
+
+BATCH = ModelOptions(width=16, layers=2, heads=2, norm="batch")
+
+
+def test_a_batch_norm_takes_the_statistics_of_the_training_to_the_test() -> None:
+    """In the test an answer sees its own sequence alone, and in training those beside it."""
+    one = cell(model=BATCH)
+    task = load(TASK)
+    model = make_model(one, task)
+    trainer = Trainer(model, task, one, "cpu")
+    trainer.run(lambda text: None)
+    tokens = task.batch(6, 16, torch.Generator().manual_seed(5)).tokens
+    model.eval()
+    assert torch.allclose(model(tokens)[:2], model(tokens[:2]), atol=1e-5)
+    model.train()
+    assert not torch.allclose(model(tokens)[:2], model(tokens[:2]), atol=1e-2)
+
+
+def test_adapted_statistics_are_the_means_over_inputs_of_the_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, task = cell(model=BATCH, recipe={"adapt": 3, "batch": 7}), load(TASK)
+    model = make_model(one, task).eval()
+    norm: Any = model.layers[0].norm_attention
+    learned = {name: value.clone() for name, value in model.named_parameters()}
+    drawn, draw = [], task.batch
+    monkeypatch.setattr(task, "batch", lambda *asked: drawn.append(draw(*asked)) or drawn[-1])
+    for length in (24, 16):  # the second must not remember the first
+        drawn.clear()
+        evaluation.adapt(model, task, one, length)
+        assert [batch.tokens.shape for batch in drawn] == [(7, length)] * 3
+        means = [model.tokens(batch.tokens).flatten(0, 1).mean(0) for batch in drawn]
+        torch.testing.assert_close(norm.running_mean, sum(means) / 3)
+    assert not any(module.training for module in model.modules())
+    assert all(torch.equal(value, learned[name]) for name, value in model.named_parameters())
+
+
+def test_adapting_changes_the_test_and_not_the_training() -> None:
+    kept, adapted = train(cell(model=BATCH)), train(cell(model=BATCH, recipe={"adapt": 2}))
+    assert kept.curve == adapted.curve
+    assert kept.data_sha == adapted.data_sha
+    assert [one.correct for one in kept.scores] != [one.correct for one in adapted.scores]
+
+
+def test_the_statistics_of_norms_outlast_an_interruption(tmp_path: Path) -> None:
+    one = cell(model=BATCH, recipe={"steps": 12})
+    expected = timeless(train(one))
+
+    class StopError(Exception):
+        pass
+
+    def stop(text: str) -> None:
+        if text.startswith("step 7/"):
+            raise StopError
+
+    kept = Checkpoints(tmp_path, every_s=0.0)
+    with pytest.raises(StopError):
+        train_and_test(one, "cpu", stop, checkpoints=kept)
+    assert timeless(train_and_test(one, "cpu", lambda text: None, checkpoints=kept)) == expected
+
+
+def test_what_is_scaled_after_training_was_trained_as_rope() -> None:
+    """Position interpolation, NTK and YaRN at the length of the text, and log-length scaling, leave training alone."""
+    rope = train(cell("rope"))
+    for text in ("interpolated(rope)", "dynamic_ntk", "yarn(factor=None)", "rope + log_length"):
+        other = train(cell(text))
+        assert [point.loss for point in other.curve] == pytest.approx([point.loss for point in rope.curve], abs=1e-5)

@@ -63,10 +63,13 @@ class Mask:
 class Backend:
     """Computes softmax(scale q k^T + bias, masked) v, in that order: score, scale, bias, mask, softmax.
 
-    Class attributes are declared facts: `version` is raised when a number it gives would change.
+    Class attributes are declared facts, read without running the file:
+        version: raised when a number it gives would change.
+        dense: a bias is held as a matrix, one number for each pair of tokens and head.
     """
 
     version = 1
+    dense = False
 
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, bias: Bias | None, mask: Mask, *, scale: float | None = None

@@ -12,6 +12,8 @@ _NEVER = float("-inf")
 class Eager(Backend):
     """Materialise the scores, and add, mask and normalise them one step at a time."""
 
+    dense = True
+
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, bias: Bias | None, mask: Mask, *, scale: float | None = None
     ) -> Tensor:

@@ -20,6 +20,8 @@ class Sdpa(Backend):
         Unsupported: the bias reads the scores, which a fused kernel never shows.
     """
 
+    dense = True
+
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, bias: Bias | None, mask: Mask, *, scale: float | None = None
     ) -> Tensor:

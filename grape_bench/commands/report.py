@@ -32,11 +32,11 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def call(arguments: argparse.Namespace) -> int:
     from grape_bench.store import Store
-    from grape_bench.suite_files import SUITES, all_files, by_name, load_all
+    from grape_bench.suite_files import SUITES, by_name, load_all, recorded
 
     store = Store(arguments.results)
     known = store.suites()
-    words = arguments.suites or [str(path) for path in all_files() if path.stem in known]
+    words = arguments.suites or [str(path) for path in recorded(known)]
     if not arguments.suites and (found := store.verifications()):
         write_map(found, arguments.reports)
     elif not words:

@@ -17,6 +17,7 @@ from grape_bench.store import Store
 from grape_bench.suite import load
 from grape_bench.suite_files import SUITES
 from grape_bench.suite_format import Thresholds
+from grape_bench.suite_text import file_of
 
 _LEVEL = 5  # commits whose records make the level that the next one is held against
 
@@ -113,7 +114,8 @@ def steps(line: Line, thresholds: Thresholds) -> Iterator[Step]:
 
 def _thresholds(name: str) -> Thresholds:
     """Those of the suite's file; the defaults for one that is no longer there."""
-    path = next((path for folder in (SUITES, BESIDE) if (path := folder / f"{name}.yaml").is_file()), None)
+    places = (folder / f"{name}.yaml" for folder in (SUITES, BESIDE))
+    path = next((one for one in places if file_of(one).is_file()), None)
     return load(path).regressions if path else Thresholds()
 
 

@@ -35,14 +35,17 @@ def renewed() -> str:
 
 
 def mappings(tree: Tree) -> Iterator[tuple[str, Tree]]:
-    """Every mapping of a suite's file with the place where it stands, from the outside in."""
-    left = [("The file", tree)]
+    """Every mapping of a suite's file once, with the first place where it stands, from the outside in."""
+    left, known = [("The file", tree)], list[Tree]()
     while left:
         place, part = left.pop(0)
+        if part in known:
+            continue
+        known.append(part)
         yield place, part
         inside = "" if part is tree else f" of {place[0].lower()}{place[1:]}"
         for key, value in part["properties"].items():
-            each = "An entry of " if value.get("type") == "array" else ""
+            each = {"array": "An entry of ", "object": "A value of "}.get(value.get("type", ""), "")
             left += [(f"{each}`{key}`{inside}", tree["$defs"][name]) for name in references(value)]
 
 
@@ -50,7 +53,8 @@ def references(value: Tree) -> Iterator[str]:
     """Names of the definitions that a key's value may be."""
     if "$ref" in value:
         yield value["$ref"].rpartition("/")[2]
-    for one in (*value.get("anyOf", ()), *([value["items"]] if "items" in value else ())):
+    items = [value["items"]] if "items" in value else value.get("patternProperties", {}).values()
+    for one in (*value.get("anyOf", ()), *items):
         yield from references(one)
 
 
@@ -65,9 +69,11 @@ def table(place: str, part: Tree) -> Iterator[str]:
 
 
 def shown(default: Any) -> str:
+    if default in ([], "", {}):
+        return "–"
     if isinstance(default, dict):
         return "its own defaults"
-    return "–" if default in ([], "") else f"`{json.dumps(default)}`"
+    return f"`{json.dumps(default)}`"
 
 
 def kind(value: Tree, plural: str = "") -> str:
@@ -78,6 +84,9 @@ def kind(value: Tree, plural: str = "") -> str:
         return f"mapping{plural}, see below"
     if "enum" in value:
         return ", ".join(f"`{one}`" for one in value["enum"])
+    if value["type"] == "object":
+        values = [*value.get("patternProperties", {}).values(), value.get("additionalProperties")]
+        return f"mapping of names to {kind(values[0], 's')}"
     if value["type"] == "array":
         return f"list of {kind(value['items'], 's')}"
     if value["type"] in ("boolean", "null"):
