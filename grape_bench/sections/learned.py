@@ -9,7 +9,7 @@ from grape_bench.board import Board, Measure, Member
 from grape_bench.interval import Interval, mean_interval
 from grape_bench.record import LEARNED_LOSS
 from grape_bench.sections.standings import RANKS, Column, ranks, rests, setting
-from grape_bench.sections.wording import ABSENT, amount_of, share
+from grape_bench.sections.wording import ABSENT, amount_of, score_gap, share
 from grape_bench.table import Entry, Prose, Section, Table
 
 _READING = (
@@ -49,7 +49,7 @@ def unlearned(boards: Sequence[Board], threshold: float) -> Section | None:
 
 def _table(board: Board, threshold: float, anchor: str) -> Table:
     measures = board.measures(threshold)
-    columns = [column for one in measures for column in (_score(one), ranks(one, "seeds", _gap))]
+    columns = [column for one in measures for column in (_score(one), ranks(one, "seeds", score_gap))]
     columns += [_seeds(board, threshold), Column("rests on", lambda one: Entry(rests(one)))]
     found = [one for one in board.members if one.learned(board.bar(threshold))]
     found.sort(key=lambda member: [_lowness(one, member) for one in reversed(measures)])
@@ -83,10 +83,6 @@ def _lowness(measure: Measure, member: Member) -> float:
     """What orders rows: the best first, and last who has no such score."""
     found = measure.scores.get(member.name)
     return -statistics.fmean(found.values()) if found else math.inf
-
-
-def _gap(score: float) -> str:
-    return f"a gap of {share(score)}" if score <= 1 else "no gap"
 
 
 def _mean(interval: Interval) -> str:

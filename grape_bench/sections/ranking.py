@@ -12,7 +12,7 @@ from grape_bench.pareto import beaten
 from grape_bench.ranking import SCORE_MARGIN, SEEDS, Scores, compare_scores, gaps
 from grape_bench.sections.front import front
 from grape_bench.sections.offers import offers, priced
-from grape_bench.sections.wording import ABSENT, MARKS, share, standing
+from grape_bench.sections.wording import ABSENT, MARKS, ranked, score_gap, share, standing
 from grape_bench.table import Entry, Heading, Piece, Prose, Row, Section, Table
 from grape_bench.trial import Course, Trial
 from grape_bench.view import View
@@ -115,23 +115,9 @@ def _rank(measure: Measure) -> Column:
     seen = f"a gap of {share(statistics.median(sizes))} four times in five" if sizes else ""
     return Column(
         "its rank",
-        lambda name: _ranked(places[name]) if name in places else ABSENT,
+        lambda name: ranked(places[name], "seeds", score_gap) if name in places else ABSENT,
         f"In the {measure.title} these seeds would show {seen}." if seen else "",
     )
-
-
-def _ranked(place: Place) -> Entry:
-    if place.underpowered:
-        return Entry("underpowered", f"{place.mean.n} of {SEEDS} seeds{_shown(place.detectable)}", "unclear")
-    ranks = f"rank {place.best}" + (f" to {place.worst}" if place.worst > place.best else "")
-    return Entry(f"group {place.group}", ranks)
-
-
-def _shown(gap: float) -> str:
-    """The smallest gap that would show, where there is one that scores can have."""
-    if math.isnan(gap):
-        return ""
-    return f", would show a gap of {share(gap)}" if gap <= 1 else ", would show no gap"
 
 
 def _against(view: View, measure: Measure) -> Iterator[Column]:

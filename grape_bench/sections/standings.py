@@ -1,15 +1,13 @@
 """The words and columns that all tables of a leaderboard share."""
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
 from grape_bench.bench import Setting
 from grape_bench.board import Board, Measure, Member
 from grape_bench.cell import AccuracyCell
-from grape_bench.groups import Place
 from grape_bench.ranking import SEEDS
-from grape_bench.sections.wording import ABSENT, amount_of
+from grape_bench.sections.wording import ABSENT, amount_of, ranked
 from grape_bench.table import Entry
 from grape_bench.trial import Course
 
@@ -39,7 +37,7 @@ def ranks(measure: Measure, units: str, gap: Callable[[float], str]) -> Column:
     def fill(member: Member) -> Entry:
         place = measure.places.get(member.name)
         return (
-            _ranked(place, units, gap)
+            ranked(place, units, gap)
             if place
             else Entry("not side by side" if member.values else ABSENT.text, tone="muted")
         )
@@ -66,12 +64,3 @@ def rests(member: Member) -> str:
         spans = [*spans[:-1], (spans[-1][0], one)] if follows else [*spans, (one, one)]
     numbers = ", ".join(f"{low}" if low == high else f"{low}–{high}" for low, high in spans)
     return f"{amount_of(member.records, 'record')} from {numbers}"
-
-
-def _ranked(place: Place, units: str, gap: Callable[[float], str]) -> Entry:
-    if place.underpowered:
-        seen = "" if math.isnan(place.detectable) else f", would show {gap(place.detectable)}"
-        return Entry("underpowered", f"{place.mean.n} of {SEEDS} {units}{seen}", "unclear")
-    return Entry(
-        f"group {place.group}", f"rank {place.best}" + (f" to {place.worst}" if place.worst > place.best else "")
-    )

@@ -2,12 +2,13 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from grape_bench.bench import CONTENDED, Bench, Grid, contention, value
+from grape_bench.groups import Place
 from grape_bench.interval import Interval
 from grape_bench.outcome import Outcome
-from grape_bench.ranking import Word
+from grape_bench.ranking import SEEDS, Word
 from grape_bench.table import Entry
 from grape_bench.trial import Trial
 
@@ -104,3 +105,21 @@ def cost(bench: Bench, grid: Grid, encoding: str, length: int, unit: str) -> Ent
 
 def _ratio(value: float) -> str:
     return f"{value:.3f}" if value < 10 else f"{value:,.1f}"  # three decimals, so that a column lines up
+
+
+def ranked(place: Place, units: str, gap: Callable[[float], str]) -> Entry:
+    """The group of one encoding, with the ranks that it may hold; or how far it is from having one.
+
+    Args:
+        units: what pairs are compared by, `seeds` or `processes`; gap: how a difference of scores is written.
+    """
+    if place.underpowered:
+        seen = "" if math.isnan(place.detectable) else f", would show {gap(place.detectable)}"
+        return Entry("underpowered", f"{place.mean.n} of {SEEDS} {units}{seen}", "unclear")
+    last = f" to {place.worst}" if place.worst > place.best else ""
+    return Entry(f"group {place.group}", f"rank {place.best}{last}")
+
+
+def score_gap(gap: float) -> str:
+    """The smallest gap between scores that would show, where there is one that scores can have."""
+    return f"a gap of {share(gap)}" if gap <= 1 else "no gap"
