@@ -22,6 +22,20 @@ def raised() -> Iterator[None]:
 
 
 @contextmanager
+def deaf() -> Iterator[None]:
+    """Processes that are started within never hear such signals, nor do those that they fork.
+
+    This process hears afterwards what came meanwhile: the signals are blocked here and not ignored.
+    """
+    known = [signal.Signals[name] for name in _POLITE if hasattr(signal, name)]
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, known)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
 def noted() -> Iterator[list[str]]:
     """Collect the names of such signals within, so that what is being written is finished.
 

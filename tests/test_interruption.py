@@ -2,10 +2,12 @@
 
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
-from grape_bench.interruption import noted, raised
+from grape_bench.interruption import deaf, noted, raised
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
@@ -37,3 +39,20 @@ def test_what_is_ignored_below_nohup_stays_so() -> None:
         assert names == []
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_what_is_started_deaf_stays_so_and_its_parent_hears_later(name: str) -> None:
+    number = signal.Signals[name]
+    before = signal.signal(number, signal.default_int_handler)
+    try:
+        with noted() as names, deaf():
+            child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+            os.kill(os.getpid(), number)
+            assert names == []
+        assert names == [name]
+        child.send_signal(number)
+        child.communicate(b"\n", timeout=30)
+        assert child.returncode == 0
+    finally:
+        signal.signal(number, before)

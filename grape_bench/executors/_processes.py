@@ -9,6 +9,7 @@ import tempfile
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -18,6 +19,7 @@ import torch
 from grape_bench.cell import Block
 from grape_bench.environment import Environment, observe, resolve
 from grape_bench.executors import Died, Event
+from grape_bench.interruption import deaf
 from grape_bench.worker import Finished, Protocol, measure
 
 CPU = "cpu"
@@ -47,6 +49,11 @@ class Processes:
         self._folder = tempfile.TemporaryDirectory(prefix="grape-bench-")
         for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):  # read when torch is imported, in the server
             os.environ.setdefault(name, "1")
+        # A terminal and a scheduler signal all processes at once. The runner alone ends then, and ends the others: it
+        # must neither take their death for a fault of a cell nor ask a dead server for a worker.
+        resource_tracker.ensure_running()  # the server wants one, whose start would let signals through again
+        with deaf():
+            forkserver.ensure_running()
 
     def devices(self, protocol: Protocol) -> Devices:
         """The devices here with their environments, each by the word that `start` takes for it."""
@@ -139,11 +146,7 @@ def _devices(protocol: Protocol) -> Devices:
 
 
 def _isolate(log: str) -> None:
-    """Keep a worker's words out of the terminal, its runner's signals out of it, and let it end with its runner."""
-    # A terminal and a scheduler signal all processes at once, and the runner must not take that for a worker's fault.
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):
-            signal.signal(signal.Signals[name], signal.SIG_IGN)
+    """Keep a worker's words out of the terminal, and let it end with its runner."""
     target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(target, 1)
     os.dup2(target, 2)

@@ -1,7 +1,9 @@
 """A box of GPUs that is made up: what its places are, and what a worker sees of it."""
 
 import os
+import signal
 from collections.abc import Callable
+from multiprocessing import forkserver
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from grape_bench.cell import Block, CostCell, Resources
 from grape_bench.environment import Environment
 from grape_bench.executors import _processes, slots
 from grape_bench.executors.local import Local
-from grape_bench.worker import Protocol
+from grape_bench.worker import Finished, Note, Protocol
 
 BLOCK = Block((CostCell(metric="forward_ms", length=16, encoding="rope"),))
 
@@ -53,6 +55,22 @@ def test_a_box_that_shows_some_of_its_gpus_has_these(
     gpus("A100", "H200")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3, GPU-8f1c")
     assert described(Protocol()) == [("3", "A100"), ("GPU-8f1c", "H200")]
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_a_signal_to_all_processes_leaves_those_that_fork_and_measure(name: str) -> None:
+    processes = _processes.Processes()
+    try:
+        ticket = processes.start(BLOCK, Protocol(device="cpu"), "cpu")
+        for pid in (forkserver._forkserver._forkserver_pid, processes._workers[ticket].process.pid):
+            os.kill(pid, signal.Signals[name])
+        second = processes.start(BLOCK, Protocol(device="cpu"), "cpu")
+        ended: dict[int, object] = {}
+        while len(ended) < 2:
+            ended |= {one: event for one, event in processes.wait(60.0) if not isinstance(event, Note)}
+        assert {one: type(event) for one, event in ended.items()} == {ticket: Finished, second: Finished}
+    finally:
+        processes.close()
 
 
 def test_cores_are_divided_among_gpus(monkeypatch: pytest.MonkeyPatch, environment: Environment) -> None:
