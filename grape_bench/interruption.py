@@ -25,7 +25,7 @@ def raised() -> Iterator[None]:
 def deaf() -> Iterator[None]:
     """Processes that are started within never hear such signals, nor do those that they fork.
 
-    This process hears afterwards what came meanwhile: the signals are blocked here and not ignored.
+    This process hears all the same, at the latest afterwards: signals are blocked in this thread, and not ignored.
     """
     known = [signal.Signals[name] for name in _POLITE if hasattr(signal, name)]
     before = signal.pthread_sigmask(signal.SIG_BLOCK, known)
