@@ -9,7 +9,9 @@ from grape_bench.suite_format import AccuracyGrid, CostGrid, SuiteFile
 from grape_bench.suite_text import Loc
 
 Fault = tuple[Loc, str]
-_OF_COST = ("scope", "backend", "heads", "dtype")
+_OF_COST = ("scope", "backend", "heads", "dtype")  # what tells one cost from another
+_ELSEWHERE = {"against_entry": "entry", "against_backend": "backend"}  # where the other side may stand
+_OF_A_COST = (*_OF_COST, "against_backend")
 _OF_LOSS = ("task", "entry", "against_entry", "step")
 _OF_ACCURACY = ("task", "entry", "against_entry", "group")
 _WORDS = {2: "two", 3: "three"}
@@ -30,20 +32,21 @@ def faults(suite: SuiteFile) -> Iterator[Fault]:
 def _sides(claim: Claim) -> Iterator[Fault]:
     """Who is compared with whom."""
     least = {"diminishing": 3, "order": 2, "same": 2}.get(claim.relation, 1)
-    if claim.relation in _ALONE and (claim.against or claim.against_entry):
-        key = "against" if claim.against else "against_entry"
+    if claim.relation in _ALONE and (claim.against or claim.elsewhere):
+        key = next(one for one in ("against", *_ELSEWHERE) if getattr(claim, one))
         yield (key,), f"{claim.relation} is a relation of 'encodings' alone; remove this key"
-    elif claim.relation not in _ALONE and (claim.against or claim.against_entry):
+    elif claim.relation not in _ALONE and (claim.against or claim.elsewhere):
         least = 1
     elif claim.relation in ("above", "below"):
         yield ("relation",), f"{claim.relation} what? Give the key 'against'"
     if len(claim.encodings) < least:
         yield ("encodings",), f"{claim.relation} needs at least {_WORDS[least]} encodings"
     for index, one in enumerate(claim.against):
-        if one in claim.encodings and claim.against_entry is None:
+        if one in claim.encodings and claim.elsewhere is None:
             yield ("against", index), f"{one} is among 'encodings' already"
-    if claim.against_entry is not None and claim.against_entry == claim.entry:
-        yield ("against_entry",), "that is the entry of 'encodings'; remove this key"
+    for key, own in _ELSEWHERE.items():
+        if getattr(claim, key) is not None and getattr(claim, key) == getattr(claim, own):
+            yield (key,), f"that is the {own} of 'encodings'; remove this key"
     if claim.relation == "same" and claim.margin is not None and claim.margin < 0:
         yield ("margin",), f"nothing is the same by less than 0; give at least 0, not {claim.margin:g}"
 
@@ -58,8 +61,8 @@ def _names(claim: Claim, suite: SuiteFile) -> Iterator[Fault]:
 def _subject(claim: Claim, suite: SuiteFile) -> Iterator[Fault]:
     """The metric, and what tells one measurement of it from another."""
     trained = claim.metric in OF_TRAININGS
-    fitting = {"accuracy": _OF_ACCURACY, "loss": _OF_LOSS}.get(claim.metric, _OF_COST)
-    for key in dict.fromkeys((*_OF_ACCURACY, *_OF_LOSS, *_OF_COST)):
+    fitting = {"accuracy": _OF_ACCURACY, "loss": _OF_LOSS}.get(claim.metric, _OF_A_COST)
+    for key in dict.fromkeys((*_OF_ACCURACY, *_OF_LOSS, *_OF_A_COST)):
         if key not in fitting and getattr(claim, key) is not None:
             yield (key,), f"{claim.metric} has no {key}; remove this key"
     if not trained and isinstance(claim.at, str):
@@ -150,7 +153,26 @@ def _cost(claim: Claim, suite: SuiteFile) -> Iterator[Fault]:
     measured = [grid for grid in entries if claim.at is None or claim.at in grid.lengths]
     if not measured:
         yield _untested(length for one in entries for length in one.lengths)
+    if claim.against_backend:
+        yield from _by_another_backend(claim, suite)
     yield from _side_by_side(claim, suite, measured)
+
+
+def _by_another_backend(claim: Claim, suite: SuiteFile) -> Iterator[Fault]:
+    """The other backend must have what is compared."""
+    if claim.backend is None:
+        yield ("against_backend",), "against which one? Give the key 'backend' too"
+    others = {
+        name
+        for grid in suite.cost
+        if claim.metric in grid.metrics and claim.against_backend in grid.backends
+        if claim.at is None or claim.at in grid.lengths
+        for name in grid.encodings or suite.encodings
+    }
+    for index, name in enumerate(claim.against or claim.encodings):
+        if name not in others:
+            key = "against" if claim.against else "encodings"
+            yield (key, index), f"{name} is not measured so by {claim.against_backend}"
 
 
 def _axis(grid: CostGrid, key: str) -> tuple[object, ...]:
@@ -159,6 +181,6 @@ def _axis(grid: CostGrid, key: str) -> tuple[object, ...]:
 
 def _side_by_side(claim: Claim, suite: SuiteFile, entries: Sequence[AccuracyGrid | CostGrid]) -> Iterator[Fault]:
     """One entry must have all that stand in it."""
-    named = {*claim.encodings, *(() if claim.against_entry else claim.against)} & set(suite.encodings)
+    named = {*claim.encodings, *(() if claim.elsewhere else claim.against)} & set(suite.encodings)
     if entries and not any(named <= set(one.encodings or suite.encodings) for one in entries):
         yield ("encodings",), "no entry of the suite measures all of these side by side"

@@ -1,15 +1,18 @@
 """Claims about trainings: what seeds say of encodings in accuracy or in loss."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from grape_bench.evidence import Evidence, Word, judge, pairs, said
-from grape_bench.ranking import SEEDS, Scores, by_seed, compare_scores, losses, scores
+from grape_bench.evidence import Evidence, Word, edges, judge, pairs, said
+from grape_bench.interval import enough, joint
+from grape_bench.ranking import SEEDS, Comparison, Scores, by_seed, compare_scores, gaps, losses, scores
 from grape_bench.suite import Suite, expand
 from grape_bench.suite_claim import Claim
 from grape_bench.trial import Course, Trial
 from grape_bench.view import View
+
+_SEEDS = 100  # so many are not trained for one claim
 
 
 @dataclass(frozen=True)
@@ -87,12 +90,20 @@ def _pair(claim: Claim, a: _Side, b: _Side, family: int) -> Evidence:
         return Evidence(what, "undecided", remark=f"{a} and {b} share no seed with such a score")
     trials = (*a.trials, *b.trials)
     few = len(shared) < SEEDS
-    remarks = [f"{len(shared)} of {SEEDS} seeds"] if few else []
-    remarks += [_unlearned(one) for one in trials if one.unlearned and claim.metric == "accuracy"]
-    ids = dict.fromkeys(by_seed(one.records)[seed].id for seed in sorted(shared) for one in trials)
     comparison = compare_scores(first, second, family=family)
     word: Word = "undecided" if few else judge(claim, comparison)
+    remarks = [f"{len(shared)} of {SEEDS} seeds"] if few else []
+    remarks += [_unlearned(one) for one in trials if one.unlearned and claim.metric == "accuracy"]
+    remarks += [_lacking(claim, comparison, gaps(first, second), family)] if word == "undecided" and not few else []
+    ids = dict.fromkeys(by_seed(one.records)[seed].id for seed in sorted(shared) for one in trials)
     return Evidence(what, word, comparison, tuple(ids), ", ".join(dict.fromkeys(remarks)))
+
+
+def _lacking(claim: Claim, comparison: Comparison, found: Sequence[float], family: int) -> str:
+    """How many seeds would decide a pair, were they like those that there are."""
+    gap = min(abs(comparison.interval.mid - edge) for edge in edges(claim, difference=True))
+    count = enough(found, gap, joint(family), most=_SEEDS)
+    return f"some {count} seeds would decide it" if count else f"{_SEEDS} seeds would not decide it"
 
 
 def _measured(claim: Claim, course: Course) -> str:

@@ -39,7 +39,7 @@ def pairs(claim: Claim) -> tuple[Pair, ...]:
             return tuple((later, earlier) for earlier, later in pairwise(claim.encodings))
         case "diminishing":
             return tuple(pairwise(claim.encodings[1:]))
-        case "same" if not claim.against and not claim.against_entry:
+        case "same" if not claim.against and not claim.elsewhere:
             return tuple(combinations(claim.encodings, 2))
         case _ if not claim.against:
             return tuple((one, one) for one in claim.encodings)
@@ -56,10 +56,8 @@ def said(claim: Claim, first: str, second: str) -> str:
 
 def judge(claim: Claim, comparison: Comparison) -> Word:
     """What one pair says: whether its interval is wholly where the claim has it, or wholly where it has not."""
-    difference, interval = comparison.difference, comparison.interval
-    usual = 0.0 if claim.relation != "same" else SCORE_MARGIN if difference else RATIO_MARGIN
-    margin = usual if claim.margin is None else claim.margin
-    low, high = (-margin, margin) if difference else ratio_band(margin)
+    interval, found = comparison.interval, edges(claim, difference=comparison.difference)
+    low, high = found[0], found[-1]
     if not interval.known:
         return "undecided"
     if claim.relation != "same":
@@ -67,3 +65,11 @@ def judge(claim: Claim, comparison: Comparison) -> Word:
     if low <= interval.low and interval.high <= high:
         return "supported"
     return "refuted" if interval.high < low or interval.low > high else "undecided"
+
+
+def edges(claim: Claim, *, difference: bool) -> tuple[float, ...]:
+    """The values at which what a claim says of one pair begins or ends: an interval with one inside decides nothing."""
+    usual = 0.0 if claim.relation != "same" else SCORE_MARGIN if difference else RATIO_MARGIN
+    margin = usual if claim.margin is None else claim.margin
+    low, high = (-margin, margin) if difference else ratio_band(margin)
+    return (low, high) if claim.relation == "same" else (high,)

@@ -63,7 +63,7 @@ def mean_interval(values: Sequence[float], level: float = LEVEL) -> Interval:
     mid = math.fsum(values) / n
     if n == 1:
         return Interval(math.nan, mid, math.nan)
-    half = float(stdtrit(n - 1, (1 + level) / 2)) * float(np.std(values, ddof=1)) / math.sqrt(n)
+    half = _half(float(np.std(values, ddof=1)), n, level)
     return Interval(mid - half, mid, mid + half, n)
 
 
@@ -94,6 +94,24 @@ def detectable(values: Sequence[float], level: float = LEVEL) -> float:
     if n == 1:
         return math.nan
     return _effect(n, level) * float(np.std(values, ddof=1)) / math.sqrt(n)
+
+
+def enough(values: Sequence[float], gap: float, level: float = LEVEL, most: int = 100) -> int | None:
+    """How many values of this mean and scatter have a t interval that reaches less far than `gap` from the mean.
+
+    Args:
+        values: at least two; gap: above 0.
+        most: where to stop looking.
+
+    Returns:
+        None if so many do not.
+    """
+    sd = float(np.std(values, ddof=1))
+    return next((n for n in range(2, most + 1) if _half(sd, n, level) < gap), None)
+
+
+def _half(sd: float, n: int, level: float) -> float:
+    return float(stdtrit(n - 1, (1 + level) / 2)) * sd / math.sqrt(n)
 
 
 @cache  # a slow root that depends on these two alone

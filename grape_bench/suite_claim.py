@@ -64,6 +64,11 @@ class Claim(Frozen):
     )
     scope: Scope | None = Field(None, description="of a cost; every one that has the metric where left out")
     backend: BackendName | None = Field(None, description="of a cost; every one that has the metric where left out")
+    against_backend: BackendName | None = Field(
+        None,
+        description="of a cost: the backend in which `against` stand, or `encodings` themselves where that is left "
+        "out; the same as theirs where left out",
+    )
     heads: Count | None = Field(None, description="of a cost; every number that has the metric where left out")
     dtype: Dtype | None = Field(None, description="of a cost; every number format that has the metric where left out")
     at: At | None = Field(
@@ -78,6 +83,11 @@ class Claim(Frozen):
         description="same: by how much at most, where left out 0.02 of accuracy or loss or 0.03 of a ratio; otherwise: "
         "by how much at least, 0 where left out, and below 0 for how much may be missing",
     )
+
+    @property
+    def elsewhere(self) -> str | None:
+        """The entry or backend in which the other side stands, where that is another one."""
+        return self.against_entry or self.against_backend
 
     def length(self, train_length: int) -> float:
         """The test length that it speaks of, in tokens; no suite tests a broken one."""

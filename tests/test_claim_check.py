@@ -56,6 +56,19 @@ def test_what_the_suite_measures_may_be_claimed():
             "heads: no entry of the suite measures that; it has train_step_ms of heads 8",
         ),
         (f"{SAME}, metric: train_step_ms, backend: eager", "backend: no entry of the suite measures that"),
+        (
+            f"{SAME}, metric: train_step_ms, against_backend: eager",
+            "against_backend: against which one? Give the key 'backend' too",
+        ),
+        (
+            f"{SAME}, metric: train_step_ms, backend: sdpa, against_backend: eager",
+            "encodings[0]: rope is not measured so by eager",
+        ),
+        (
+            f"{SAME}, metric: train_step_ms, backend: sdpa, against_backend: sdpa",
+            "against_backend: that is the backend of 'encodings'; remove this key",
+        ),
+        (f"{ABOVE}, against_backend: sdpa", "against_backend: accuracy has no against_backend; remove this key"),
         (f"{SAME}, metric: train_step_ms, at: 2x", "at: train_step_ms has no training length; give tokens, not 2x"),
         (f"{SAME}, metric: train_step_ms, at: 65", "at: no entry of the suite measures that; it has 64, 128 tokens"),
         (f"{SAME}, metric: train_step_ms, task: registers", "task: train_step_ms has no task; remove this key"),

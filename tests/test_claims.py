@@ -6,7 +6,7 @@ from grape_bench.claims import text, verdicts
 from grape_bench.evidence import judge, pairs
 from grape_bench.interval import Interval
 from grape_bench.ranking import Comparison
-from grape_bench.record import CurvePoint, Score
+from grape_bench.record import CurvePoint, MemoryReading, Score
 from grape_bench.registry import Registry
 from grape_bench.suite import expand, parse
 from grape_bench.suite_claim import Claim
@@ -112,6 +112,25 @@ def test_a_claim_stands_with_all_its_pairs_and_falls_with_one(judged):
     assert right.evidence[0].what == "rope above sinusoidal in recall of registers at 128"
 
 
+def test_an_undecided_pair_says_how_many_seeds_would_decide_it(judged, trained):
+    right = {
+        "none": [949, 949, 949, 949, 949],
+        "rope": [939, 949, 959, 969, 979],
+        "rope + clamp": [900, 925, 950, 975, 1000],
+    }
+    records = [trained(one, seed, each) for one, all_ in right.items() for seed, each in enumerate(all_)]
+    few, many, same = judged(
+        claim("above", ("rope",), against=("none",), task="registers"),
+        claim("above", ("rope + clamp",), against=("none",), task="registers"),
+        claim("same", ("rope", "none"), task="registers", margin=0.02),
+        records=records,
+    )
+    # Gaps of mean 0.010 and sd 0.0158: by a table of t, 2.179 sd / sqrt(13) is 0.0096, and 2.201 sd / sqrt(12) 0.01004.
+    assert few.evidence[0].remark == "some 13 seeds would decide it"
+    assert many.evidence[0].remark == "100 seeds would not decide it"
+    assert same.evidence[0].remark == "some 13 seeds would decide it"  # 0.010 from the nearer margin
+
+
 def test_too_few_seeds_decide_nothing_and_say_so(judged):
     (found,) = judged(claim("above", ("rope",), against=("none",), task="registers"), seeds=4)
     assert found.word == "undecided"
@@ -139,6 +158,31 @@ def test_a_cost_is_judged_at_each_length_and_names_its_machine(judged):
     assert [one.what.rpartition(" ")[2] for one in found.evidence] == ["64", "128"]
     (found,) = judged(claim("above", ("rope + clamp",), against=("none",), metric="peak_mib", scope="model", at=128))
     assert [one.what for one in found.evidence] == ["rope + clamp above none in peak_mib of the model at 128"]
+
+
+BACKENDS = """title: t
+encodings: [rope, alibi]
+cost:
+  - {lengths: [64, 128], heads: [4], backends: [sdpa, eager], metrics: [peak_mib]}
+claims:
+  - {id: A, says: so, relation: below, encodings: [rope, alibi], backend: sdpa, against_backend: eager,
+     metric: peak_mib, at: 64}
+  - {id: B, says: so, relation: above, encodings: [rope], against: [alibi], backend: sdpa, against_backend: eager,
+     metric: peak_mib}
+"""
+
+
+def test_a_cost_is_held_against_that_of_another_backend(make_record):
+    suite = parse(BACKENDS, "t.yaml")
+    peaks = {("sdpa", "rope"): 2.0, ("sdpa", "alibi"): 3.0, ("eager", "rope"): 8.0, ("eager", "alibi"): 6.0}
+    cells = expand(suite)
+    records = [make_record(one, reading=MemoryReading(peak_mib=peaks[one.backend, one.encoding])) for one in cells]
+    below, above = verdicts(View.of(suite, cells, records, Registry("metrics")))
+    assert (below.word, above.word) == ("supported", "refuted")
+    assert [one.comparison.interval.mid for one in below.evidence] == [4.0, 2.0]
+    assert below.evidence[0].what.startswith("rope (eager) above rope (sdpa) in peak_mib of the attention at 64")
+    assert [one.comparison.interval.mid for one in above.evidence] == [pytest.approx(1 / 3)] * 2  # at both lengths
+    assert above.evidence[0].what.startswith("rope (sdpa) above alibi (eager)")
 
 
 def test_what_has_no_figure_is_named(judged):

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_1samp
 
-from grape_bench.interval import Interval, chance, detectable, joint, mean_interval, paired_ratio, unpaired_ratio
+from grape_bench.interval import (
+    Interval,
+    chance,
+    detectable,
+    enough,
+    joint,
+    mean_interval,
+    paired_ratio,
+    unpaired_ratio,
+)
 
 
 def test_t_interval_agrees_with_a_table_of_t():
@@ -144,3 +153,17 @@ def test_what_is_detectable_is_found_four_times_in_five(n, level):
 
 def test_one_value_detects_nothing():
     assert math.isnan(detectable([0.5]))
+
+
+@pytest.mark.parametrize(
+    ("gap", "count"),
+    [
+        (1.0, 7),  # by a table of t: 2.447 / sqrt(7) is 0.92, and 2.571 / sqrt(6) is 1.05
+        (0.5, 18),  # 2.110 / sqrt(18) is 0.497, and 2.120 / sqrt(17) is 0.514
+        (0.01, None),
+    ],
+)
+def test_so_many_values_are_enough_to_keep_an_interval_from_an_edge(gap, count):
+    scattered = [-1.0, 0.0, 1.0]  # of a standard deviation of 1
+    assert enough(scattered, gap) == count
+    assert enough([7 + 3 * one for one in scattered], 3 * gap) == count
