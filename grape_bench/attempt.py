@@ -13,7 +13,7 @@ from grape_bench.errors import Unsupported, UserError
 from grape_bench.metrics import Metric, Operation
 from grape_bench.record import AccuracyReading, Fault, MemoryReading, Role, Status, TimeReading
 from grape_bench.registry import Registry
-from grape_bench.training import NanLossError
+from grape_bench.trainer import NanLossError
 
 Reading = TimeReading | MemoryReading | AccuracyReading
 

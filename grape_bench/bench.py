@@ -16,7 +16,11 @@ CONTENDED = 1.1  # wall time over CPU time; above it other work shared the core
 
 
 class Setting(NamedTuple):
-    """All of a cost cell but its encoding, metric and length. `layers` is 0 where there is no model."""
+    """All of a cost cell but its encoding, metric and length.
+
+    Args:
+        backend: empty where several are set beside each other; layers: 0 where there is no model.
+    """
 
     dtype: str
     backend: str
@@ -42,7 +46,8 @@ class Setting(NamedTuple):
 
     def __str__(self) -> str:
         keys = f" ({self.kv_heads} of keys)" if self.kv_heads != self.heads else ""
-        parts = [self.dtype, f"{self.heads} heads{keys} of {self.head_dim}", f"batch {self.batch}", self.backend]
+        parts = [self.dtype, f"{self.heads} heads{keys} of {self.head_dim}", f"batch {self.batch}"]
+        parts += [self.backend] if self.backend else []
         parts += ["causal"] if self.causal else []
         parts += [f"{self.layers} layers"] if self.layers else []
         return ", ".join(parts)
@@ -151,6 +156,11 @@ class Bench:
         return compare(left, right, family=family) if left and right else None
 
 
+def lengths_of(grids: Iterable[Grid]) -> tuple[int, ...]:
+    """The lengths (tokens) that any of them has."""
+    return tuple(sorted({length for grid in grids for length in grid.lengths}))
+
+
 def _ratios(grid: Grid, length: int) -> int:
     """Ratios that a reader sees side by side at one length: each encoding, and the control in the baseline's place."""
     return sum(at == length for _, at in grid.outcomes)
@@ -169,14 +179,13 @@ def value(outcome: Outcome | None) -> float | None:
     return None
 
 
-def contention(outcome: Outcome | None) -> float | None:
-    """Median wall time over CPU time, None where the clock is another one or the cell is not ok."""
-    readings = [one.reading for one in outcome.records] if outcome and outcome.standing == "ok" else []
+def contention(records: Iterable[Record]) -> float | None:
+    """Median wall time over CPU time, None where the clock is another one or nothing was timed."""
     ratios = [
         wall / cpu
-        for one in readings
-        if isinstance(one, TimeReading) and one.clock == "process_time"
-        for wall, cpu in zip(one.wall_ms, one.samples_ms, strict=False)
+        for one in records
+        if isinstance(one.reading, TimeReading) and one.reading.clock == "process_time"
+        for wall, cpu in zip(one.reading.wall_ms, one.reading.samples_ms, strict=False)  # a stranger's need not match
         if cpu
     ]
     return statistics.median(ratios) if ratios else None

@@ -18,10 +18,9 @@ class Bias:
     """A bias b(i, j) that is added to the scaled scores.
 
     `tile` is the specification. What else a bias offers (`lift`) equals it up to a constant per row, which softmax
-    does not see. `domain` says whether it holds for keys on both sides of the query or for past keys alone.
+    does not see. That of a causal encoding may hold for past keys alone; the mask hides the others.
     """
 
-    domain: str = "both"
     reads_scores: bool = False
 
     def tile(self, rows: slice = ALL, cols: slice = ALL, scores: Tensor | None = None) -> Tensor:
@@ -122,13 +121,12 @@ class LowRank(Bias):
         u: (b, H, T, r) on the query side, where slopes and amplitudes live, so that grouped queries work.
         v: (b, 1 or kv_heads, S, r) on the key side.
         row: (b, H, T, 1), the part that softmax does not see; a lift leaves it out.
-        domain: `causal` where the formula holds for past keys alone.
         bounded: u and v stay near 1 whatever the length, as waves do. What grows, such as a position, needs more bits
             than a half precision number has.
     """
 
-    def __init__(self, u: Tensor, v: Tensor, row: Tensor | None = None, *, domain: str = "both", bounded: bool = False):
-        self.u, self.v, self.row, self.domain, self.bounded = u, v, row, domain, bounded
+    def __init__(self, u: Tensor, v: Tensor, row: Tensor | None = None, *, bounded: bool = False):
+        self.u, self.v, self.row, self.bounded = u, v, row, bounded
 
     def tile(self, rows: slice = ALL, cols: slice = ALL, scores: Tensor | None = None) -> Tensor:
         u, v = self.u[..., rows, :], self.v[..., cols, :]
@@ -145,7 +143,7 @@ class LowRank(Bias):
         return (self.u, self.v) if self.row is None else (self.u, self.v, self.row)
 
     def with_leaves(self, leaves: Sequence[Tensor]) -> Self:
-        return type(self)(*leaves, domain=self.domain, bounded=self.bounded)
+        return type(self)(*leaves, bounded=self.bounded)
 
 
 class Rowwise(Bias):
@@ -157,15 +155,8 @@ class Rowwise(Bias):
         reads_scores: it needs the scaled scores of its rows; nothing is then lifted.
     """
 
-    def __init__(
-        self,
-        function: Callable[..., Tensor],
-        leaves: Sequence[Tensor],
-        *,
-        reads_scores: bool = False,
-        domain: str = "both",
-    ):
-        self._function, self._leaves, self.reads_scores, self.domain = function, tuple(leaves), reads_scores, domain
+    def __init__(self, function: Callable[..., Tensor], leaves: Sequence[Tensor], *, reads_scores: bool = False):
+        self._function, self._leaves, self.reads_scores = function, tuple(leaves), reads_scores
 
     def tile(self, rows: slice = ALL, cols: slice = ALL, scores: Tensor | None = None) -> Tensor:
         if self.reads_scores and scores is None:
@@ -176,15 +167,14 @@ class Rowwise(Bias):
         return self._leaves
 
     def with_leaves(self, leaves: Sequence[Tensor]) -> Self:
-        return type(self)(self._function, leaves, reads_scores=self.reads_scores, domain=self.domain)
+        return type(self)(self._function, leaves, reads_scores=self.reads_scores)
 
 
 class Sum(Bias):
-    """A sum of biases: causal where a member is, and reading scores where a member does."""
+    """A sum of biases, which reads scores where a member does."""
 
     def __init__(self, members: Sequence[Bias]):
         self.members = tuple(members)
-        self.domain = "causal" if any(one.domain == "causal" for one in members) else "both"
         self.reads_scores = any(one.reads_scores for one in members)
 
     def tile(self, rows: slice = ALL, cols: slice = ALL, scores: Tensor | None = None) -> Tensor:

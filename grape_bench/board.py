@@ -1,7 +1,7 @@
 """A board: encodings that may be compared in one thing, each with what it reached at every seed or in every process."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -9,7 +9,7 @@ from itertools import combinations
 from grape_bench.cell import AccuracyCell, Cell
 from grape_bench.groups import Place, rank
 from grape_bench.ranking import SEEDS, Scores
-from grape_bench.record import LEARNED_LOSS
+from grape_bench.score import LEARNED_LOSS
 
 
 @dataclass(frozen=True)
@@ -103,15 +103,16 @@ class Board:
         learned; for cost the time or memory, less being better."""
         if not isinstance(self.cell, AccuracyCell):
             return (Measure(self.cell.metric, {one.name: one.speed for one in self.members if one.speed}),)
-        made = [Measure(f"score at {self.cell.train_length}", self._learned("values", threshold))]
-        areas = self._learned("areas", threshold)
+        made = [Measure(f"score at {self.cell.train_length}", self._of_learners(lambda one: one.values, threshold))]
+        areas = self._of_learners(lambda one: one.areas, threshold)
         return (*made, Measure(f"area up to {max(self.cell.test_lengths)}", areas)) if areas else tuple(made)
 
-    def _learned(self, figures: str, threshold: float) -> dict[str, dict[int, float]]:
-        found = {}
+    def _of_learners(self, scores: Callable[[Member], Scores], threshold: float) -> dict[str, Scores]:
+        """Each member's scores on the seeds that it learned; who learned none is left out."""
+        found: dict[str, Scores] = {}
         for one in self.members:
-            scores, learned = getattr(one, figures), one.learned(self.bar(threshold))
-            if kept := {seed: score for seed, score in scores.items() if seed in learned}:
+            learned = one.learned(self.bar(threshold))
+            if kept := {seed: score for seed, score in scores(one).items() if seed in learned}:
                 found[one.name] = kept
         return found
 

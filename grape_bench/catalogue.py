@@ -67,9 +67,10 @@ def text(records: Iterable[Verification]) -> str:
 
 def latest(records: Iterable[Verification]) -> dict[str, Verification]:
     """The last record of each encoding, the article's six first, then in the order of the registry."""
-    kept = {one.encoding: one for one in records if _current(one)}
-    names = list(Registry("encodings"))
-    order = sorted(kept, key=lambda text: (names.index(text.split("(")[0].split(" ")[0]), "+" in text))
+    registry = Registry("encodings")
+    kept = {one.encoding: one for one in records if _current(one, registry)}
+    names = list(registry)
+    order = sorted(kept, key=lambda text: (names.index(Expression.parse(text, registry).parts[0].name), "+" in text))
     return {text: kept[text] for text in dict.fromkeys((*(one for one in ARTICLE if one in kept), *order))}
 
 
@@ -80,26 +81,27 @@ def map_table(found: dict[str, Verification]) -> Table:
     return Table("map-table", "What each encoding is", _MAP, rows, prose=True)
 
 
-def _current(one: Verification) -> bool:
+def _current(one: Verification, registry: Registry) -> bool:
     try:
-        return Expression.parse(one.encoding, Registry("encodings")).versions() == one.versions
+        return Expression.parse(one.encoding, registry).versions() == one.versions
     except UserError:  # an encoding or an option of another time
         return False
 
 
 def _row(one: Verification, registry: Registry) -> Row:
-    parts = [registry[part.name] for part in Expression.parse(one.encoding, registry).parts]
-    declared = [one.encoding, _each(parts, "group"), _each(parts, "representation"), _direction(parts)]
+    expression = Expression.parse(one.encoding, registry)
+    parts, whole = ([registry[part.name] for part in some] for some in (expression.parts, expression.walk()))
+    declared = [one.encoding, _each(parts, "group"), _each(parts, "representation"), _direction(whole)]
     measured = _measured(one) if one.findings else ("–",) * 6
     return tuple(map(Entry, (*declared, *measured)))
 
 
 def _each(parts: list[Plugin], fact: str) -> str:
-    return " and ".join(dict.fromkeys(str(part.facts[fact]) for part in parts))
+    return " and ".join(dict.fromkeys(str(part.facts.get(fact, "–")) for part in parts))  # – where it is computed
 
 
-def _direction(parts: list[Plugin]) -> str:
-    return "causal" if any(part.facts["domain"] == "causal" for part in parts) else "both"
+def _direction(whole: list[Plugin]) -> str:
+    return "causal" if any(part.facts.get("domain") == "causal" for part in whole) else "both"
 
 
 def _measured(reading: Verification) -> tuple[str, ...]:
@@ -142,7 +144,7 @@ def _residuals(one: Verification) -> Row:
 
 def _sources(found: dict[str, Verification]) -> Table:
     registry = Registry("encodings")
-    names = dict.fromkeys(part.name for text in found for part in Expression.parse(text, registry).parts)
+    names = dict.fromkeys(part.name for text in found for part in Expression.parse(text, registry).walk())
     entries = tuple((Entry(name), Entry(registry[name].source.replace("`", ""))) for name in names)
     return Table("source-table", "Where each encoding comes from", ("encoding", "source"), entries, prose=True)
 

@@ -66,16 +66,6 @@ class TrainingOptions(Frozen):
     test_examples: Count = Field(500, description="test sequences for each length")
 
 
-class Resources(Frozen):
-    """What a training takes of a machine. A cost block has its device to itself, whatever is written here."""
-
-    gpus: float = Field(0.25, gt=0, le=1, description="share of a GPU")
-    cpus: float = Field(1, gt=0, le=1024, description="CPU cores")
-    ray: dict[str, float] = Field(
-        {}, description="other resources that a Ray node must have, with how much a device takes of them"
-    )
-
-
 class CostCell(Frozen):
     """What one encoding costs at one setting, in one metric.
 

@@ -16,7 +16,7 @@ from grape_bench.backends import note
 from grape_bench.record import CurvePoint
 
 if TYPE_CHECKING:
-    from grape_bench.training import Trainer
+    from grape_bench.trainer import Trainer
 
 
 def save(trainer: "Trainer", path: Path) -> None:

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from grape_bench.errors import allowed
 from grape_bench.registry import Registry
 from grape_bench.suite_claim import OF_TRAININGS, Claim
-from grape_bench.suite_format import AccuracyGrid, CostGrid, SuiteFile
+from grape_bench.suite_entry import AccuracyGrid, CostGrid
+from grape_bench.suite_format import SuiteFile
 from grape_bench.suite_text import Loc
 
 Fault = tuple[Loc, str]

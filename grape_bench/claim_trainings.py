@@ -107,9 +107,10 @@ def _lacking(claim: Claim, comparison: Comparison, found: Sequence[float], famil
 
 
 def _measured(claim: Claim, course: Course) -> str:
+    entry = f" ({claim.entry})" if claim.entry and not claim.against_entry else ""
     if claim.metric == "loss":
-        return f"loss of {course.task} at step {claim.step or course.cell.training.steps}"
-    return f"{claim.group or course.headline} of {course.task} at {claim.length(course.train_length):g}"
+        return f"loss of {course.task}{entry} at step {claim.step or course.cell.training.steps}"
+    return f"{claim.group or course.headline} of {course.task}{entry} at {claim.length(course.train_length):g}"
 
 
 def _values(claim: Claim, side: _Side) -> Scores:

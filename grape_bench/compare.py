@@ -1,7 +1,7 @@
 """Two runs, encodings or commits against each other, cell by cell, with the project's one comparer."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tabulate import tabulate
@@ -10,11 +10,11 @@ from grape_bench.cell import CostCell
 from grape_bench.environment import differences
 from grape_bench.errors import UserError
 from grape_bench.expression import Expression
-from grape_bench.ranking import RATIO_MARGIN, SCORE_MARGIN, Comparison, Word, compare
+from grape_bench.ranking import RATIO_MARGIN, SCORE_MARGIN, Comparison, Word, by_seed, compare
 from grape_bench.record import Record
 from grape_bench.registry import Registry
 
-COST_WORDS: tuple[Word, ...] = ("faster", "slower", "same", "unclear")
+_TIME_WORDS: tuple[Word, ...] = ("faster", "slower", "same", "unclear")
 REGRESSIONS: tuple[Word, ...] = ("slower", "larger", "worse")
 _SHORTEST_COMMIT = 7  # hexadecimal digits
 
@@ -70,7 +70,7 @@ class Versus:
         ]
         table = tabulate(body, ["suite", "cell", f"{head}, 95 % interval", "samples", "verdict"], disable_numparse=True)
         counts = Counter(row.comparison.word for row in self.rows)
-        words = [*COST_WORDS, *(word for word in counts if word not in COST_WORDS)]
+        words = [*_TIME_WORDS, *(word for word in counts if word not in _TIME_WORDS)]
         closing = ", ".join(f"{counts[word]} {word}" for word in words)
         margins = f"margins: {self.ratio_margin:.1%} of time and memory, {self.score_margin:g} of accuracy"
         forced = [f"forced although {sentence}" for sentence in self.forced]
@@ -86,20 +86,23 @@ def versus(records: Iterable[Record], first: str, second: str, *, margin: float 
         margin: of the verdicts, None for the defaults; force: compare unlike environments, and say so.
 
     Raises:
-        UserError: a word names nothing, the two name different kinds of things, they share no cell, or their
-            environments differ in a key that matters.
+        UserError: a word names nothing, the two name different kinds of things, they share no cell or seed, their
+            texts differ, or their environments do in a key that matters.
     """
     good = [one for one in records if one.status == "ok" and one.role == "member"]
     kind, left, right = _sides(good, first, second)
-    pairs = [(left[key], right[key]) for key in left if key in right]
+    pairs = [(left[key], right[key]) for key in left if key in right and _share(left[key], right[key])]
     if not pairs:
-        raise UserError(f"{first} and {second} share no cell with a record on both sides")
+        raise UserError(f"{first} and {second} share no cell with a record on both sides, nor a seed of a training")
     forced = sorted({sentence for pair in pairs for sentence in _unlike(*pair)})
     if forced and not force:
         raise UserError(
             f"{first} and {second} are not comparable: {'; '.join(forced)}. --force compares them all the same"
         )
-    rows = [row for a, b in pairs for row in _rows(a, b, margin, kind)]
+    try:
+        rows = [row for a, b in pairs for row in _rows(a, b, margin, kind)]
+    except ValueError as error:  # such as trainings on two texts
+        raise UserError(f"{first} and {second} cannot be compared: {error}") from None
     margins = (RATIO_MARGIN, SCORE_MARGIN) if margin is None else (margin, margin)
     return Versus(first, second, tuple(rows), tuple(forced), *margins)
 
@@ -107,32 +110,33 @@ def versus(records: Iterable[Record], first: str, second: str, *, margin: float 
 def _sides(
     records: Sequence[Record], first: str, second: str
 ) -> tuple[str, dict[Key, list[Record]], dict[Key, list[Record]]]:
-    for kind, pick in _KINDS.items():
-        sides = [[one for one in records if pick(one, word)] for word in (first, second)]
+    for kind, named in _KINDS.items():
+        sides = [list(filter(named(word), records)) for word in (first, second)]
         if all(sides):
             left, right = (_by_cell(side, kind) for side in sides)
             return kind, left, right
         if any(sides):
-            word = second if sides[0] else first
-            raise UserError(f"{first if sides[0] else second} is {_ARTICLES[kind]}, and {word} is none with records")
+            known, other = (first, second) if sides[0] else (second, first)
+            raise UserError(f"{known} is {kind}, and {other} is none with records")
     runs = ", ".join(sorted({one.run for one in records})) or "none"
     raise UserError(f"{first!r} and {second!r} name no encodings, runs or commits on record; runs: {runs}")
 
 
-def _is_encoding(record: Record, word: str) -> bool:
-    return record.cell.encoding == _canonical(word)
+def _of_encoding(word: str) -> Callable[[Record], bool]:
+    encoding = _canonical(word)
+    return lambda record: record.cell.encoding == encoding
 
 
-def _is_run(record: Record, word: str) -> bool:
-    return record.run.startswith(word)
+def _of_run(word: str) -> Callable[[Record], bool]:
+    return lambda record: record.run.startswith(word)
 
 
-def _is_commit(record: Record, word: str) -> bool:
-    return len(word) >= _SHORTEST_COMMIT and (record.environment.commit or "").startswith(word)
+def _of_commit(word: str) -> Callable[[Record], bool]:
+    return lambda record: len(word) >= _SHORTEST_COMMIT and (record.environment.commit or "").startswith(word)
 
 
-_KINDS: dict[str, Callable[[Record, str], bool]] = {"encoding": _is_encoding, "run": _is_run, "commit": _is_commit}
-_ARTICLES = {"encoding": "an encoding", "run": "a run", "commit": "a commit"}
+_ENCODING = "an encoding"
+_KINDS = {_ENCODING: _of_encoding, "a run": _of_run, "a commit": _of_commit}  # what a word may name, first come first
 
 
 def _canonical(word: str) -> str:
@@ -146,9 +150,14 @@ def _by_cell(records: Iterable[Record], kind: str) -> dict[Key, list[Record]]:
     """Records of one cell, or of one encoding over seeds; two encodings meet in their setting."""
     found: dict[Key, list[Record]] = defaultdict(list)
     for one in records:
-        encoding = "" if kind == "encoding" else one.cell.encoding
+        encoding = "" if kind == _ENCODING else one.cell.encoding
         found[(one.suite, one.cell.setting, encoding)].append(one)
     return found
+
+
+def _share(a: Sequence[Record], b: Sequence[Record]) -> bool:
+    """Costs are of one cell; accuracies are compared seed by seed, and need one that both have."""
+    return a[0].cell.kind == "cost" or bool(by_seed(a).keys() & by_seed(b).keys())
 
 
 def _unlike(a: Sequence[Record], b: Sequence[Record]) -> set[str]:
@@ -157,9 +166,9 @@ def _unlike(a: Sequence[Record], b: Sequence[Record]) -> set[str]:
     return {sentence for one in a for other in b for sentence in differences(one.environment, other.environment)}
 
 
-def _rows(a: Sequence[Record], b: Sequence[Record], margin: float | None, kind: str) -> Iterable[Row]:
+def _rows(a: Sequence[Record], b: Sequence[Record], margin: float | None, kind: str) -> Iterator[Row]:
     cell = a[0].cell
-    name = "" if kind == "encoding" else f"{cell.encoding}, "
+    name = "" if kind == _ENCODING else f"{cell.encoding}, "
     if isinstance(cell, CostCell):
         yield Row(a[0].suite, f"{name}{described(cell)}", compare(b, a, margin, force=True))
         return
@@ -176,8 +185,9 @@ def described(cell: CostCell) -> str:
 
 
 def figure(comparison: Comparison) -> str:
-    """A ratio or a difference with its interval."""
+    """A ratio or a difference, with its interval where it scatters."""
     interval = comparison.interval
     sign = "+" if comparison.difference else ""
-    bounds = f" [{interval.low:{sign}.3f}, {interval.high:{sign}.3f}]" if interval.known else ""
+    scatters = interval.known and interval.low < interval.high
+    bounds = f" [{interval.low:{sign}.3f}, {interval.high:{sign}.3f}]" if scatters else ""
     return f"{interval.mid:{sign}.3f}{bounds}"

@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -13,7 +12,7 @@ from torch.nn import functional as F
 from grape_bench.cell import AccuracyCell
 from grape_bench.encodings import Composition, build
 from grape_bench.model import TokenNorm, Transformer, named_generator
-from grape_bench.record import Score
+from grape_bench.score import Score
 from grape_bench.tasks import Batch, Task
 
 _AREA = 2**22  # sequences times squared length in one test batch on a CPU, which bounds its memory
@@ -92,15 +91,14 @@ def adapt(model: Transformer, task: Task, cell: AccuracyCell, length: int) -> No
 @contextmanager
 def windowed(model: Transformer, tokens: int) -> Iterator[None]:
     """Within, no query of the model sees a key that lies so many tokens away or further."""
-    layers: list[Any] = [cast(Any, layer).attention for layer in model.layers]
-    own = [attention.encoding for attention in layers]
+    own = [attention.encoding for attention in model.attentions]
     try:
-        for attention in layers:
+        for attention in model.attentions:
             near = build(f"window(tokens={tokens})", attention.site)
             attention.encoding = Composition([attention.encoding, near])
         yield
     finally:
-        for attention, encoding in zip(layers, own, strict=True):
+        for attention, encoding in zip(model.attentions, own, strict=True):
             attention.encoding = encoding
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from grape_bench.cell import AccuracyCell, CostCell, Frozen, ModelOptions, TrainingOptions
 from grape_bench.environment import COMPARED
-from grape_bench.record import AccuracyReading, MemoryReading, Reading, Record, Score, TimeReading
+from grape_bench.record import AccuracyReading, MemoryReading, Reading, Record, TimeReading
+from grape_bench.score import Score
 
 _RECORD = ("id", "suite", "run", "block_run", "at", "status", "fault", "message", "role")
 _CELL = tuple(dict.fromkeys([*CostCell.model_fields, *AccuracyCell.model_fields]))

@@ -59,13 +59,15 @@ class Expression:
             raise UserError(f"{text!r} is not an expression such as 'rope(base=1e6) + alibi': {reason}") from None
         return cls(tuple(_parts(tree.body, text, registry)))
 
+    def walk(self) -> Iterator[Part]:
+        """Every part in the order written, what a wrapper wraps behind it."""
+        for part in self.parts:
+            yield part
+            yield from part.inner.walk() if part.inner else ()
+
     def versions(self) -> tuple[str, ...]:
         """`name@version` of every plug-in named, in order."""
-        found: list[str] = []
-        for part in self.parts:
-            found.append(f"{part.name}@{part.version}")
-            found += part.inner.versions() if part.inner else ()
-        return tuple(found)
+        return tuple(f"{part.name}@{part.version}" for part in self.walk())
 
     def __str__(self) -> str:
         return " + ".join(map(str, self.parts))

@@ -1,7 +1,6 @@
 """Training steps as CUDA graphs: hundreds of launches recorded once, and made by one call from then on."""
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import fields, replace
 from typing import NamedTuple
 
@@ -89,7 +88,8 @@ class CudaGraphs:
             RuntimeError: it waits for the device, or asks for more memory than there is.
         """
         graph = torch.cuda.CUDAGraph()
-        with _same_stream_after(), torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
+        current = torch.cuda.stream(torch.cuda.current_stream())  # a recording that fails leaves its own stream there
+        with current, torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
             step()
         return graph.replay
 
@@ -109,11 +109,6 @@ def sent(batch: Batch, device: str) -> Batch:
         return batch
     moved = {name: one.pin_memory().to(device, non_blocking=True) for name, one in _tensors(batch).items()}
     return replace(batch, **moved)
-
-
-def _same_stream_after() -> AbstractContextManager[object]:
-    # A recording that fails leaves its own stream as the current one.
-    return torch.cuda.stream(torch.cuda.current_stream())
 
 
 def _tensors(batch: Batch) -> dict[str, Tensor]:

@@ -2,6 +2,7 @@
 
 from tabulate import tabulate
 
+from grape_bench.printable import on_one_line
 from grape_bench.table import Entry, Table
 
 # Signs that LaTeX has commands for, of amssymb in the case of triangles and ticks.
@@ -15,18 +16,13 @@ def latex(table: Table) -> str:
     """A `tabular` with the rules of booktabs, and the caption and foot in comments above it."""
     rows = [[_text(entry) for entry in row] + [""] * (len(table.columns) - len(row)) for row in table.rows]
     align = ["left"] + ["left" if table.prose else "right"] * (len(table.columns) - 1)
-    columns = [_plain(column) for column in table.columns]
+    columns = [on_one_line(column) for column in table.columns]
     text = tabulate(
         rows, columns, tablefmt="latex_booktabs", colalign=align if rows else None, disable_numparse=True
     ).translate(str.maketrans(_SIGNS))
-    comments = [f"% {_plain(line)}" for line in (table.caption, table.foot) if line]
+    comments = [f"% {on_one_line(line)}" for line in (table.caption, table.foot) if line]
     return "\n".join([*comments, text]) + "\n"
 
 
 def _text(entry: Entry) -> str:
-    return _plain(f"{entry.text} ({entry.note})" if entry.text and entry.note else entry.text or entry.note)
-
-
-def _plain(text: str) -> str:
-    """On one line, without control characters."""
-    return "".join(one if one.isprintable() else "\ufffd" for one in " ".join(text.split()))
+    return on_one_line(f"{entry.text} ({entry.note})" if entry.text and entry.note else entry.text or entry.note)

@@ -11,30 +11,28 @@ from torch import Tensor
 
 from grape_bench.attention import Cache, attend
 from grape_bench.backends import Mask
-from grape_bench.bias import LowRank, Sum
-from grape_bench.encodings import At, Encoding, Site
+from grape_bench.bias import LowRank
+from grape_bench.encodings import At, Encoding
 from grape_bench.errors import Unsupported
 from grape_bench.probe import FAR, KV_HEADS, SITE, D, H, Probe
+from grape_bench.residual import gap, largest, past_gap, ratio
 
-MAP = Site(width=512, heads=8, kv_heads=8, head_dim=64, train_length=2048, longest=4096, causal=True)  # for parameters
 _TOKENS, _LONG = 24, 80  # tokens, the second beyond the training length
 _SHIFT = 1000  # tokens, of the origin
 _PLACES = 64  # tokens, up to which G(a) is multiplied with G(b)
-_HUGE = 1e9  # stands for infinity in a residual
 
 
 def relative(probe: Probe) -> float:
     """A shift of the origin moves no output, and G(a)^T G(b) = G(0)^T G(b - a) where positions alone decide G."""
     here = torch.arange(_TOKENS)
     base = probe.outputs(here)
-    moved = max(_gap(probe.outputs(here + _SHIFT, uniform=flag), base) for flag in (False, True))
+    moved = max(gap(probe.outputs(here + _SHIFT, uniform=flag), base) for flag in (False, True))
     q, k, content = probe.turns(0, _PLACES + 1)
     if content:
         return moved
     q = q[:: H // KV_HEADS]  # a query head of each key head
     a, b = torch.triu_indices(_PLACES + 1, _PLACES + 1)
-    offsets = q[:, a].mT @ k[:, b] - q[:, :1].mT @ k[:, b - a]
-    return max(moved, offsets.abs().max().item())
+    return max(moved, largest(q[:, a].mT @ k[:, b] - q[:, :1].mT @ k[:, b - a]))
 
 
 def identity(probe: Probe) -> float | None:
@@ -47,7 +45,7 @@ def inverse(probe: Probe) -> float | None:
     q, k, content = probe.turns(-_PLACES, 2 * _PLACES + 1)
     if content or not _moves(q, k):
         return None
-    return max((g.flip(1) @ g - torch.eye(D)).abs().max().item() for g in (q, k))
+    return max(largest(g.flip(1) @ g - torch.eye(D)) for g in (q, k))
 
 
 def homomorphism(probe: Probe) -> float | None:
@@ -68,7 +66,12 @@ def unipotent(probe: Probe) -> float | None:
     base = probe.bias(here)
     if base is None:
         return None
-    return max(_past_gap(probe.bias(stretch * here), stretch * base) for stretch in (2, 3))
+    gaps = []
+    for stretch in (2, 3):
+        stretched = probe.bias(stretch * here)
+        assert stretched is not None
+        gaps.append(past_gap(stretched, stretch * base))
+    return max(gaps)
 
 
 def path(probe: Probe) -> float | None:
@@ -79,7 +82,7 @@ def path(probe: Probe) -> float | None:
     past = found.masked_fill(torch.ones(_LONG, _LONG).triu(1).bool(), torch.nan)
     through = slice(None, None, 7)  # some of the places l
     steps = past[..., :, through, None] + past[..., None, through, :]
-    return _residual(steps - past[..., :, None, :], past)
+    return ratio(steps - past[..., :, None, :], past)
 
 
 def reflection(probe: Probe) -> float | None:
@@ -88,7 +91,7 @@ def reflection(probe: Probe) -> float | None:
         return None
     here = torch.arange(_LONG)
     base, mirrored = (probe.outputs(one, encoding=probe.encoder, causal=False) for one in (here, _LONG - 1 - here))
-    return _gap(mirrored, base)
+    return gap(mirrored, base)
 
 
 def causality(probe: Probe) -> float:
@@ -97,14 +100,14 @@ def causality(probe: Probe) -> float:
     tokens = probe.tokens(_TOKENS)
     changed = torch.cat((tokens[:, :cut], tokens[:, cut:].flip(1) + 1), dim=1)
     base, other = (probe.outputs(here, tokens=one, uniform=True)[:, :, :cut] for one in (tokens, changed))
-    return _gap(other, base)
+    return gap(other, base)
 
 
 def prefix(probe: Probe) -> float:
     """An output does not depend on how many tokens follow."""
     whole = probe.outputs(torch.arange(3 * SITE.train_length), uniform=True)
     lengths = (_TOKENS, SITE.train_length + 5)
-    return max(_gap(probe.outputs(torch.arange(n), uniform=True), whole[:, :, :n]) for n in lengths)
+    return max(gap(probe.outputs(torch.arange(n), uniform=True), whole[:, :, :n]) for n in lengths)
 
 
 def streaming(probe: Probe) -> float:
@@ -116,7 +119,7 @@ def streaming(probe: Probe) -> float:
         x = encoding.embed(tokens, where)
         at = At(x, where, where, uniform=True)
         rows.append(attend(encoding, probe.oracle, probe.projected(x, tokens), at, Mask(True), cache))
-    return _gap(torch.cat(rows, dim=2), probe.outputs(positions, uniform=True))
+    return gap(torch.cat(rows, dim=2), probe.outputs(positions, uniform=True))
 
 
 def heads(probe: Probe) -> float:
@@ -128,14 +131,14 @@ def heads(probe: Probe) -> float:
     base, changed = (
         attend(probe.decoder, probe.oracle, (one[0], one[1], one[2]), at, Mask(True)) for one in (qkv, others)
     )
-    return _gap(changed[:, : H // 2], base[:, : H // 2])
+    return gap(changed[:, : H // 2], base[:, : H // 2])
 
 
 def batch(probe: Probe) -> float:
     """A sequence's output does not see the other sequences of its batch."""
     here = torch.arange(_TOKENS)
     both = probe.outputs(here, uniform=True)
-    return _gap(probe.outputs(here, uniform=True, tokens=probe.tokens(_TOKENS)[1:]), both[1:])
+    return gap(probe.outputs(here, uniform=True, tokens=probe.tokens(_TOKENS)[1:]), both[1:])
 
 
 def dtype(probe: Probe) -> float | None:
@@ -157,13 +160,12 @@ def dtype(probe: Probe) -> float | None:
 def lift(probe: Probe) -> float | None:
     """The channels of a lift give the tile up to a constant in each row."""
     value, _ = probe.bias_value(torch.arange(_TOKENS))
-    members = value.members if isinstance(value, Sum) else (value,)
     gaps = []
-    for one in members:
+    for one in value.parts() if value else ():
         if isinstance(one, LowRank):
             u, v = one.lift()
-            gap = LowRank(u, v).tile() - one.tile()
-            gaps.append(_residual(gap - gap.mean(dim=-1, keepdim=True), one.tile()))
+            rest = LowRank(u, v).tile() - one.tile()
+            gaps.append(ratio(rest - rest.mean(dim=-1, keepdim=True), one.tile()))
     return max(gaps) if gaps else None
 
 
@@ -180,30 +182,13 @@ def turned(probe: Probe) -> bool:
 
 
 def _moves(*turns: Tensor) -> bool:
-    return any((g - torch.eye(D)).abs().max().item() > 1e-12 for g in turns)
+    return any(largest(g - torch.eye(D)) > 1e-12 for g in turns)
 
 
-def _worst(probe: Probe, residual: Callable[[Tensor], Tensor]) -> float | None:
+def _worst(probe: Probe, violation: Callable[[Tensor], Tensor]) -> float | None:
     """The largest entry over queries and keys; None where nothing is turned."""
     q, k, _ = probe.turns(0, 2 * _PLACES + 1)
-    return max(residual(g).abs().max().item() for g in (q, k)) if _moves(q, k) else None
-
-
-def _gap(given: Tensor, exact: Tensor) -> float:
-    return _residual(given - exact, exact)
-
-
-def _past_gap(given: Tensor | None, exact: Tensor) -> float:
-    assert given is not None
-    future = torch.ones(exact.shape[-2:]).triu(1).bool()
-    return _residual((given - exact).masked_fill(future, 0.0), exact.masked_fill(future, 0.0))
-
-
-def _residual(difference: Tensor, scale: Tensor) -> float:
-    """Largest entry over the largest finite one of the scale; what is no number on both sides is passed over."""
-    finite = scale[scale.isfinite()].abs()
-    largest = difference.nan_to_num(nan=0.0, posinf=_HUGE, neginf=-_HUGE).abs().max().item()
-    return min(largest / (finite.max().item() or 1.0), _HUGE)
+    return max(largest(violation(g)) for g in (q, k)) if _moves(q, k) else None
 
 
 def _one_key_moved(probe: Probe, encoding: Encoding, place: int, dtype: torch.dtype) -> float:

@@ -3,6 +3,7 @@
 from tabulate import tabulate
 
 from grape_bench.pool import Pooled, pool
+from grape_bench.printable import on_one_line
 from grape_bench.sections.hardware import cost
 from grape_bench.sections.learned import accuracy, unlearned
 from grape_bench.sections.provenance import gaps, sources
@@ -38,12 +39,7 @@ def text(page: Report) -> str:
     """For a terminal: the tables of those who were measured, without the smaller print."""
     measured = [section for section in page.sections if section.id not in ("gaps", "sources")]
     tables = [piece for section in measured for piece in section.pieces if isinstance(piece, Table)]
-    return "\n".join([plain(page.about), "", *map(_text, tables)])
-
-
-def plain(text: str) -> str:
-    """On one line, and without what a terminal would obey."""
-    return "".join(one if one.isprintable() else "\ufffd" for one in " ".join(text.split()))
+    return "\n".join([on_one_line(page.about), "", *map(_text, tables)])
 
 
 def _about(pooled: Pooled) -> str:
@@ -56,5 +52,5 @@ def _about(pooled: Pooled) -> str:
 
 
 def _text(table: Table) -> str:
-    rows = [[plain(entry.text) for entry in row] for row in table.rows]
-    return f"{plain(table.caption)}\n\n{tabulate(rows, table.columns, disable_numparse=True)}\n"
+    rows = [[on_one_line(entry.text) for entry in row] for row in table.rows]
+    return f"{on_one_line(table.caption)}\n\n{tabulate(rows, table.columns, disable_numparse=True)}\n"

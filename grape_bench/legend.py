@@ -40,28 +40,9 @@ def room_in(figure: Figure) -> float:
 def draw_legend(axes: Axes, panel: Panel) -> None:
     """Write each name at its height, with its marker, and lead to it from the end of its line."""
     names = sorted(_names(axes, panel), key=lambda one: one.end[1])
-    width, height = _size_in(axes)
-    for name, place in zip(names, apart([one.end[1] for one in names], _LINE_IN / height), strict=True):
-        leader, marker, text = (1 + inches / width for inches in (_LEADER_IN, _MARKER_IN, _TEXT_IN))
-        x, y = name.end
-        lines = []
-        if name.led:
-            lines += [Line2D([x + _GAP_IN / width, leader], [y, place], linewidth=0.6, alpha=0.6, color=name.colour)]
-        if name.marker:
-            look = {"marker": name.marker, "linestyle": "", "markeredgewidth": 0.0, "color": name.colour}
-            lines += [Line2D([marker], [place], **look)]  # type: ignore[arg-type]
-        for line in lines:
-            line.set(transform=axes.transAxes, clip_on=False)
-            axes.add_line(line)
-        quiet = 1 if name.marker else 0.75
-        axes.text(
-            text if name.marker else leader + 0.03 / width,
-            place,
-            name.text,
-            transform=axes.transAxes,
-            va="center_baseline",
-            alpha=quiet,
-        )
+    size_in = _size_in(axes)
+    for name, place in zip(names, apart([one.end[1] for one in names], _LINE_IN / size_in[1]), strict=True):
+        _draw(axes, name, place, size_in[0])
 
 
 def apart(wanted: Sequence[float], gap: float) -> list[float]:
@@ -77,6 +58,24 @@ def apart(wanted: Sequence[float], gap: float) -> list[float]:
     top = max(1 - (len(wanted) - 1) * gap, 0)
     level = [min(max(_mean(pool), 0), top) for pool in pools for _ in pool]
     return [place + rank * gap for rank, place in enumerate(level)]
+
+
+def _draw(axes: Axes, name: _Name, place: float, width_in: float) -> None:
+    """One name at a height of the axes, which are so wide."""
+    leader, marker, text = (1 + inches / width_in for inches in (_LEADER_IN, _MARKER_IN, _TEXT_IN))
+    x, y = name.end
+    lines = []
+    if name.led:
+        ends = [x + _GAP_IN / width_in, leader], [y, place]
+        lines.append(Line2D(*ends, linewidth=0.6, alpha=0.6, color=name.colour))
+    if name.marker:
+        look = {"marker": name.marker, "linestyle": "", "markeredgewidth": 0.0, "color": name.colour}
+        lines.append(Line2D([marker], [place], **look))  # type: ignore[arg-type]
+    for line in lines:
+        line.set(transform=axes.transAxes, clip_on=False)
+        axes.add_line(line)
+    left, alpha = (text, 1) if name.marker else (leader + 0.03 / width_in, 0.75)
+    axes.text(left, place, name.text, transform=axes.transAxes, va="center_baseline", alpha=alpha)
 
 
 def _names(axes: Axes, panel: Panel) -> Iterator[_Name]:

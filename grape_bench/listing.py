@@ -7,8 +7,8 @@ from tabulate import tabulate
 from grape_bench.errors import UserError
 from grape_bench.expression import canonical
 from grape_bench.registry import Option, Registry
-from grape_bench.suite import expand, group
-from grape_bench.suite_files import all_files, load_all
+from grape_bench.suite import expand, group, load
+from grape_bench.suite_files import all_files
 
 _FACTS = {
     "encodings": ("domain", "group", "laws"),
@@ -33,7 +33,7 @@ def suite_table() -> str:
     rows = []
     for path in all_files():
         try:
-            [suite] = load_all([str(path)])
+            suite = load(path)
             cells = expand(suite)
             rows.append([str(path), suite.title, len(cells), len(group(cells, suite.baseline, suite.vary))])
         except UserError:

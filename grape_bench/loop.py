@@ -165,11 +165,12 @@ class Loop:
 
     def _blame(self, ticket: int, fault: Fault, message: str) -> None:
         """Record the member that was being worked on as failed, and go on with the rest of its block."""
-        running = self._running.pop(ticket)
+        running = self._running[ticket]
         culprit = next((one for one in running.block.cells if one.id == running.current), running.block.cells[0])
         result = Result(culprit, "failed", fault=fault, message=message)
         took = timing.seconds() - running.started
         records = self.ledger.append([result], running.place.environment, took)
+        del self._running[ticket]
         self.progress.recorded(records)
         self.progress.died(ticket, records[0])
         rest = running.block.without(culprit.id)

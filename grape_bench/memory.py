@@ -50,8 +50,10 @@ def bound(gib: float, device: str) -> None:
     else:
         import resource  # unknown to Windows
 
-        _, highest = resource.getrlimit(resource.RLIMIT_DATA)
-        resource.setrlimit(resource.RLIMIT_DATA, (int(gib * 2**30), highest))
+        limit, (_, highest) = int(gib * 2**30), resource.getrlimit(resource.RLIMIT_DATA)
+        if highest != resource.RLIM_INFINITY:
+            limit = min(limit, highest)  # of a scheduler, which nobody may raise
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, highest))
 
 
 def peak(operation: Operation, device: str) -> MemoryReading:

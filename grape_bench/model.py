@@ -7,7 +7,7 @@ import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -79,6 +79,11 @@ class Transformer(nn.Module):
         self.layers = nn.ModuleList(Layer(site, one, backend, options) for one in made)
         self.norm, self.head = NORMS[options.norm](options.width), nn.Linear(options.width, answers)
 
+    @property
+    def attentions(self) -> list[Attention]:
+        """Those of all layers, from the first to the last."""
+        return [cast(Layer, one).attention for one in self.layers]
+
     def _site(self, lengths: tuple[int, int]) -> Site:
         width, heads = self.options.width, self.options.heads
         kv_heads = self.options.kv_heads or heads
@@ -124,8 +129,7 @@ class Transformer(nn.Module):
         x = self.tokens(tokens)
         if kinds is not None:
             x = torch.cat((x[:, : -len(kinds)], x[:, -len(kinds) :] + self.segments(kinds)), dim=1)
-        first: Any = self.layers[0]
-        return cast(Tensor, first.attention.encoding.embed(x, positions))
+        return cast(Layer, self.layers[0]).attention.encoding.embed(x, positions)
 
     def reset(self, seed: int, *, start: str = "standard") -> None:
         """Draw all initial values. Each parameter is drawn from hash(seed, its name), so that an encoding's extra
@@ -151,13 +155,11 @@ class Transformer(nn.Module):
 
     def redraw(self, seed: int, moment: str) -> None:
         """Let encodings draw what is random in each step, from hash(seed, moment); all layers of one draw alike."""
-        encodings: list[Any] = [cast(Any, layer).attention.encoding for layer in self.layers]
-        for encoding in {id(one): one for one in encodings}.values():
+        for encoding in {id(one.encoding): one.encoding for one in self.attentions}.values():
             encoding.redraw(named_generator(seed, f"redraw/{moment}"))
 
     def _tie(self) -> None:
-        for layer in self.layers:
-            attention: Any = layer.attention
+        for attention in self.attentions:
             rows = attention.key.weight.shape[0]
             attention.key.load_state_dict({key: value[:rows] for key, value in attention.query.state_dict().items()})
 

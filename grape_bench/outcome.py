@@ -1,7 +1,7 @@
 """What became of each cell that a suite asks for, and which of its records count."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -78,10 +78,9 @@ def _outcome(cell: Cell, attempts: list[Record]) -> Outcome:
     good = tuple(one for one in latest if one.status == "ok" and one.reading is not None)
     if not good:
         return Outcome(cell, "skipped" if latest[-1].status == "skipped" else "failed", (latest[-1],))
-    # Cost: one record for each process. Accuracy: a second one is a replicate, and the latest counts.
-    return Outcome(
-        cell, "ok", tuple({one.block_run: one for one in good}.values()) if cell.kind == "cost" else good[-1:]
-    )
+    if cell.kind == "cost":
+        return Outcome(cell, "ok", tuple({one.block_run: one for one in good}.values()))  # one for each process
+    return Outcome(cell, "ok", good[-1:])  # a second one is a replicate, and the latest counts
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,7 @@ def machines(records: Iterable[Record]) -> tuple[Machine, ...]:
 def _machine(records: list[Record]) -> Machine:
     newest = records[-1].environment
     alike = tuple(one for one in records if one.environment.compared() == newest.compared())
-    older: Mapping[str, None] = dict.fromkeys(
+    older = dict.fromkeys(
         sentence
         for one in records
         if one.environment.compared() != newest.compared()

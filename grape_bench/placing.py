@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from grape_bench.cell import Block
 from grape_bench.environment import Environment
 
-Kind = tuple[str, ...]
+Kind = tuple[str, ...]  # a machine, and what else must match before two costs are compared
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Place:
     @property
     def kind(self) -> Kind:
         """Places of one kind give costs that may be compared, and kept in one file."""
-        return kind(self.environment)
+        return (self.environment.machine, *self.environment.compared())
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,6 @@ class Job:
     block: Block
     kind: Kind | None = None
     losses: int = 0
-
-
-def kind(environment: Environment) -> Kind:
-    """What tells kinds of places apart."""
-    return (environment.machine, *environment.compared())
 
 
 def room(places: Sequence[Place]) -> tuple[int, int]:

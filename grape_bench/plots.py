@@ -43,32 +43,34 @@ _RC: dict[Any, Any] = {
 
 def inline(figure: Figure) -> str:
     """An `<svg>` element for a page, in the ink of the text around it; no two figures share an id."""
-    return embed(_draw(figure), figure.id, figure.caption)
+    return embed(_svg(figure), figure.id, figure.caption)
 
 
 def standalone(figure: Figure) -> str:
     """The text of an SVG file, which follows the reader's light or dark scheme by itself."""
-    return file(_draw(figure), figure.id, figure.caption)
+    return file(_svg(figure), figure.id, figure.caption)
 
 
 def printed(figure: Figure, form: str) -> bytes:
     """The bytes of a `pdf` or `png` on white, without date or program, so that they reproduce."""
     unsaid = {"pdf": ("CreationDate", "Creator", "Producer"), "png": ("Software",)}[form]
-    return _drawn(figure, form, dpi=_DPI, metadata=dict.fromkeys(unsaid))
+    return _rendered(figure, form, dpi=_DPI, metadata=dict.fromkeys(unsaid))
 
 
-def _draw(figure: Figure) -> str:
-    return _drawn(figure, "svg", transparent=True, metadata={"Date": None, "Creator": None}).decode()
+def _svg(figure: Figure) -> str:
+    return _rendered(figure, "svg", transparent=True, metadata={"Date": None, "Creator": None}).decode()
 
 
-def _drawn(figure: Figure, form: str, **options: Any) -> bytes:
+def _rendered(figure: Figure, form: str, **options: Any) -> bytes:
     with matplotlib.rc_context(_RC):
         canvas, grid = _axes(figure)
         for axes, panel in zip(grid, figure.panels, strict=True):
             _panel(axes, figure, panel)
         columns = min(len(grid), 2)
         for index, (axes, panel) in enumerate(zip(grid, figure.panels, strict=True)):
-            axes.tick_params(labelleft=index % columns == 0)
+            first = index % columns == 0
+            axes.tick_params(labelleft=first)
+            axes.set_ylabel(figure.y_label if first else "")
             if index % columns == columns - 1 or index == len(grid) - 1:  # the panels of a row have the same encodings
                 draw_legend(axes, panel)
         content = io.BytesIO()
@@ -111,8 +113,6 @@ def _panel(axes: Axes, figure: Figure, panel: Panel) -> None:
     axes.set_axisbelow(True)
     axes.set_title(panel.title, loc="left")
     axes.set_xlabel(figure.x_label)
-    if len(axes.get_shared_y_axes().get_siblings(axes)) == 1 or axes.get_position().x0 < 0.1:  # the first of its row
-        axes.set_ylabel(figure.y_label)
     for _, level in panel.levels:
         axes.axhline(level, color=INK, linewidth=0.7, linestyle=(0, (4, 3)), alpha=0.6, zorder=1)
     if panel.mark:

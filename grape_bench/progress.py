@@ -115,12 +115,10 @@ def title(block: Block) -> str:
 
 
 def _summary(results: Sequence[Result]) -> str:
-    readings = [_words(one) for one in results if one.role == "member"]
-    return (
-        "; ".join(readings)
-        if len(readings) == 1
-        else f"{sum(one.status == 'ok' for one in results)} of {len(results)} ok"
-    )
+    members = [one for one in results if one.role == "member"]
+    if len(members) == 1:
+        return _words(members[0])
+    return f"{sum(one.status == 'ok' for one in members)} of {len(members)} ok"
 
 
 def _words(result: Result) -> str:

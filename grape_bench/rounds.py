@@ -62,14 +62,14 @@ def interleave(
 
     Args:
         seed: of the shuffles.
-        before: is told the index of the operation that comes next, outside the timed region.
+        before: is told the index of the operation that comes next, outside the timed region; once for all its warm-up.
         guard: runs each pair of rounds.
 
     Raises:
         MemberError: an operation failed; it says which.
         ContendedError: the guard's word.
     """
-    warmup = [_warm_up(number, operation, watch, effort) for number, operation in enumerate(operations)]
+    warmup = [_warm_up(number, operation, watch, effort, before) for number, operation in enumerate(operations)]
     inner = [watch.calls(*each, effort.sample_ms) for each in zip(operations, warmup, strict=True)]
     samples: list[list[Lap]] = [[] for _ in operations]
     shuffle = random.Random(seed)
@@ -109,7 +109,10 @@ def blaming(index: int) -> Iterator[None]:
         raise MemberError(index) from error
 
 
-def _warm_up(index: int, operation: Timed, watch: Stopwatch[Timed], effort: Effort) -> list[float]:
+def _warm_up(
+    index: int, operation: Timed, watch: Stopwatch[Timed], effort: Effort, before: Callable[[int], None]
+) -> list[float]:
+    before(index)
     laps: list[float] = []
     for _ in range(_MOST_WINDOWS):
         with blaming(index):

@@ -1,29 +1,30 @@
 """A run of a suite: what is missing is measured, and recorded."""
 
 import math
-from collections.abc import Iterable
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from grape_bench import timing
 from grape_bench.agenda import Agenda, agenda
-from grape_bench.cell import Block
+from grape_bench.cell import AccuracyCell, Block
+from grape_bench.environment import resolve
 from grape_bench.errors import UserError
 from grape_bench.executors import Executor
+from grape_bench.forecast import forecast, remainder
 from grape_bench.ledger import Ledger
 from grape_bench.loop import Loop
 from grape_bench.origin import named
-from grape_bench.placing import Place, room
+from grape_bench.placing import Place
 from grape_bench.progress import Progress
 from grape_bench.record import RunStart, run_name
 from grape_bench.registry import Registry
-from grape_bench.schedule import estimate, words
 from grape_bench.store import Store
 from grape_bench.suite import Suite, expand, group, narrow
-from grape_bench.suite_filter import passes
-from grape_bench.tuning import TUNING_SEED
+from grape_bench.suite_filter import unexpected
+from grape_bench.tuning import choose
 from grape_bench.worker import Protocol, measure
 
 
@@ -77,77 +78,60 @@ def run(suite: Suite, options: RunOptions) -> Outcome:
         UserError: a filter names nothing, the records cannot be written, or another run writes to them.
     """
     blocks, protocol = _blocks(suite, options), _protocol(suite, options)
-    executor = _executor(options)
-    try:
-        places = _places(executor, suite, protocol)
-        store = Store(options.results)
-        with ExitStack() as held:
-            machines = sorted({place.environment.machine for place in places})
-            writers = {one: held.enter_context(store.writing(one, suite.name)) for one in machines}
-            found = _agenda(blocks, store, suite, places, protocol, options)
-            if not found.jobs:
-                return Outcome(known=found.known, failed=found.failed)
-            start = _start(suite, options, protocol, after=max((one.at for one in found.records), default=""))
-            for writer in writers.values():
-                writer.append([start])
-            todo = found.blocks
-            with Progress(suite.name, todo, found.records, places) as progress:
-                ledger = Ledger(start, writers, [] if options.fresh else list(found.records))
-                loop = Loop(suite, ledger, executor, places, protocol, progress, options.deadline)
-                stopped = loop.run(found.jobs)
-            ok, skipped, failed = (len(loop.ledger.cells[status]) for status in ("ok", "skipped", "failed"))
-            left = _left(loop) if stopped else ""
-            unexpected = _unexpected(suite, todo, loop)
-            return Outcome(ok, found.known, skipped, failed + found.failed, unexpected, stopped, left)
-    finally:
-        executor.close()
+    with ExitStack() as held, closing(_executor(options)) as executor:  # no worker outlives the locks
+        places, store = _places(executor, suite, protocol), Store(options.results)
+        machines = sorted({place.environment.machine for place in places})
+        writers = {one: held.enter_context(store.writing(one, suite.name)) for one in machines}
+        found = _agenda(suite, options, blocks, places)
+        if not found.jobs:
+            return Outcome(known=found.known, failed=found.failed)
+        start = _start(suite, options, protocol, after=max((one.at for one in found.records), default=""))
+        for writer in writers.values():
+            writer.append([start])
+        ledger = Ledger(start, writers, list(found.standing))
+        with Progress(suite.name, found.blocks, found.records, places) as progress:
+            loop = Loop(suite, ledger, executor, places, protocol, progress, options.deadline)
+            stopped = loop.run(found.jobs)
+        ok, skipped, failed = (len(ledger.cells[status]) for status in ("ok", "skipped", "failed"))
+        left = remainder(loop.left, ledger.records, places) if stopped else ""
+        surprises = _unexpected(suite, found.blocks, ledger)
+        return Outcome(ok, found.known, skipped, failed + found.failed, surprises, stopped, left)
 
 
 def plan(suite: Suite, options: RunOptions) -> str:
     """What a run would do: numbers of cells and blocks by kind, and an estimate of time once there are records."""
-    blocks, protocol = _blocks(suite, options), _protocol(suite, options)
-    executor = _executor(options)
-    try:
-        places = _places(executor, suite, protocol)
-    finally:
-        executor.close()
-    found = _agenda(blocks, Store(options.results), suite, places, protocol, options)
-    todo = found.blocks
-    rows = [f"{suite.name}: {_count(blocks)}; to measure: {_count(todo)}"]
-    asked, left = _kinds(blocks), _kinds(todo)
-    for kind in dict.fromkeys([*asked, *left]):  # tuning is asked for by what it decides
-        rows.append(f"  {kind}: {_count(asked.get(kind, []))}; to measure: {_count(left.get(kind, []))}")
-    took, unknown = estimate(todo, found.records, *room(places))
-    rows.append(f"  estimate: {words(took)}" + (f", and {unknown} blocks like none on record" if unknown else ""))
-    return "\n".join(rows)
-
-
-def _left(loop: Loop) -> str:
-    took, unknown = estimate(loop.left, loop.ledger.records, *room(loop.places))
-    return _count(loop.left) + ("" if unknown else f", about {words(took)}")
-
-
-def _unexpected(suite: Suite, blocks: Iterable[Block], loop: Loop) -> tuple[str, ...]:
-    if not suite.skips:
-        return ()
-    skipped = {cell.id: cell for block in blocks for cell in block.cells if cell.id in loop.ledger.cells["skipped"]}
-    surprises = [one for one in skipped.values() if not any(passes(one, skip.only) for skip in suite.skips)]
-    return tuple(dict.fromkeys(f"{one.encoding}: {one.metric}" for one in surprises))
+    blocks = _blocks(suite, options)
+    with closing(_executor(options)) as executor:
+        places = _places(executor, suite, _protocol(suite, options))
+    found = _agenda(suite, options, blocks, places)
+    return f"{suite.name}: {forecast(blocks, found.blocks, found.records, places)}"
 
 
 def run_cell(suite: Suite, options: RunOptions, cell_id: str) -> str:
     """Measure one cell in this process, for a debugger; nothing is recorded.
 
     Raises:
-        UserError: no cell of the suite has an id that starts so, or several have.
+        UserError: no cell of the suite has an id that starts so, or several have; or the device is not here.
     """
     cells = [cell for cell in expand(suite) if cell.id.startswith(cell_id)]
     if len(cells) != 1:
         found = f"{len(cells)} cells have ids that start with it" if cells else "no cell has it"
         raise UserError(f"--cell {cell_id}: {found}; `grape-bench records {suite.name}` and reports name ids")
-    done = measure(Block((cells[0],)), _protocol(suite, options), lambda note: None)
-    (result,) = done.results
+    (cell,), protocol = cells, _protocol(suite, options)
+    with _said_to_the_user():
+        resolve(options.device)
+    if isinstance(cell, AccuracyCell) and cell.tune:
+        protocol = replace(protocol, lr=choose(cell, Store(options.results).records(suite.name)))
+    (result,) = measure(Block((cell,)), protocol, lambda note: None).results
     return result.reading.model_dump_json(indent=2) if result.reading else f"{result.status}: {result.message}"
+
+
+def _unexpected(suite: Suite, blocks: Iterable[Block], ledger: Ledger) -> tuple[str, ...]:
+    if not suite.skips:
+        return ()
+    skipped = {cell.id: cell for block in blocks for cell in block.cells if cell.id in ledger.cells["skipped"]}
+    surprises = unexpected(skipped.values(), suite.skips)
+    return tuple(dict.fromkeys(f"{one.encoding}: {one.metric}" for one in surprises))
 
 
 def _blocks(suite: Suite, options: RunOptions) -> list[Block]:
@@ -157,12 +141,11 @@ def _blocks(suite: Suite, options: RunOptions) -> list[Block]:
 
 def _protocol(suite: Suite, options: RunOptions) -> Protocol:
     effort = options.effort or suite.effort
-    processes = suite.processes or timing.EFFORTS[effort].processes
     return Protocol(
         effort=effort,
         device=options.device,
         threads=suite.threads,
-        processes=processes,
+        processes=suite.processes or timing.EFFORTS[effort].processes,
         plugins=named(),
         memory_gib=options.memory_gib,
     )
@@ -180,24 +163,25 @@ def _executor(options: RunOptions) -> Executor:
 
 
 def _places(executor: Executor, suite: Suite, protocol: Protocol) -> tuple[Place, ...]:
-    try:
+    with _said_to_the_user():
         return executor.places(protocol, suite.resources)
+
+
+@contextmanager
+def _said_to_the_user() -> Iterator[None]:
+    """A device that is not here is the input's fault."""
+    try:
+        yield
     except RuntimeError as error:
         raise UserError(str(error)) from None
 
 
-def _agenda(
-    blocks: list[Block],
-    store: Store,
-    suite: Suite,
-    places: tuple[Place, ...],
-    protocol: Protocol,
-    options: RunOptions,
-) -> Agenda:
+def _agenda(suite: Suite, options: RunOptions, blocks: list[Block], places: tuple[Place, ...]) -> Agenda:
+    store, processes = Store(options.results), _protocol(suite, options).processes
     machines = dict.fromkeys(place.environment.machine for place in places)
     lines = {one: list(store.lines(suite.name, one)) for one in machines}
     how = {"fresh": options.fresh, "retry_failed": options.retry_failed}
-    return agenda(blocks, lines, places, processes=protocol.processes, **how)
+    return agenda(blocks, lines, places, processes=processes, **how)
 
 
 def _start(suite: Suite, options: RunOptions, protocol: Protocol, after: str) -> RunStart:
@@ -205,18 +189,3 @@ def _start(suite: Suite, options: RunOptions, protocol: Protocol, after: str) ->
     return RunStart(
         run=run_name(at), suite=suite.name, at=at, fresh=options.fresh, only=options.only, effort=protocol.effort
     )
-
-
-def _count(blocks: list[Block]) -> str:
-    cells = len({cell.id for block in blocks for cell in block.cells})
-    return f"{cells} cell{'s' * (cells != 1)} in {len(blocks)} block{'s' * (len(blocks) != 1)}"
-
-
-def _kinds(blocks: list[Block]) -> dict[str, list[Block]]:
-    kinds: dict[str, list[Block]] = {}
-    for block in blocks:
-        cell = block.cells[0]
-        kind = "tuning" if cell.kind == "accuracy" and cell.seed == TUNING_SEED else cell.metric
-        name = f"{kind} ({cell.scope if cell.kind == 'cost' else cell.task})"
-        kinds.setdefault(name, []).append(block)
-    return kinds

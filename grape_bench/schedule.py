@@ -8,9 +8,10 @@ from statistics import fmean
 from grape_bench.cell import AccuracyCell, Block, CostCell
 from grape_bench.environment import Environment
 from grape_bench.errors import UserError
-from grape_bench.record import Record, RunStart
+from grape_bench.record import Record, RunStart, Status
 from grape_bench.registry import Registry
 from grape_bench.suite import narrow
+from grape_bench.tuning import candidates
 
 Line = Record | RunStart
 Key = tuple[str, ...]
@@ -28,8 +29,24 @@ def processes_on(environment: Environment, asked: int) -> int:
     return asked if environment.device == "cpu" else max(asked, _GPU_PROCESSES)
 
 
+def standing(blocks: Sequence[Block], lines: Iterable[Line]) -> list[Record]:
+    """The records that count: a fresh run voids what is older of the cells that it measures, and of their tuning.
+
+    Args:
+        blocks: of the suite; lines: its records, oldest first.
+    """
+    kept: list[Record] = []
+    for line in lines:
+        if isinstance(line, Record):
+            kept.append(line)
+        elif line.fresh:
+            void = _ids(blocks, line.only)
+            kept = [one for one in kept if one.id not in void]
+    return kept
+
+
 def pending(
-    blocks: Sequence[Block], lines: Iterable[Line], environment: Environment, *, processes: int, retry_failed: bool
+    blocks: Sequence[Block], records: Iterable[Record], environment: Environment, *, processes: int, retry_failed: bool
 ) -> list[Block]:
     """The blocks that are still to be measured, each as often as it is still missing.
 
@@ -40,30 +57,31 @@ def pending(
     failed counts as done.
 
     Args:
-        lines: the suite's records on this machine, oldest first. A `RunStart` that was fresh voids what is older.
+        records: those of this machine that count, oldest first.
         processes: how many block runs a time cell needs; see `processes_on`.
         retry_failed: count failed members as missing.
     """
-    runs, refused = _tally(blocks, lines, retry_failed=retry_failed)
+    runs, refused = _tally(records)
+    given_up = {key for key, status in refused.items() if not (retry_failed and status == "failed")}
     metrics, left = Registry("metrics"), list[tuple[bool, int, Block]]()
     for block in blocks:
         keys = {cell.id: done_key(cell, environment) for cell in block.cells}
         needed = processes_on(environment, processes) if metrics[block.cells[0].metric].facts["kind"] == "time" else 1
-        missing = {cell.id: 0 if keys[cell.id] in refused else needed - runs[keys[cell.id]] for cell in block.cells}
+        missing = {cell.id: 0 if keys[cell.id] in given_up else needed - runs[keys[cell.id]] for cell in block.cells}
         base = block.cells[block.baseline].id if block.baseline is not None else None
         for turn in range(max(missing.values())):
             wanted = {id for id, count in missing.items() if count > turn}
-            if base is not None and keys[base] not in refused:
+            if base is not None and keys[base] not in given_up:
                 wanted.add(base)
             left.append((not block.exclusive, turn, block.only(wanted)))
     return [block for _, _, block in sorted(left, key=lambda one: one[:2])]
 
 
-def earlier_failures(blocks: Sequence[Block], lines: Iterable[Line], environment: Environment) -> int:
-    """Cells whose last attempt on this machine failed."""
-    last = {done_key(one.cell, one.environment): one.status for one in lines if isinstance(one, Record)}
+def earlier_failures(blocks: Sequence[Block], records: Iterable[Record], environment: Environment) -> int:
+    """Cells whose last attempt failed, by the records of this machine that count."""
+    _, refused = _tally(records)
     keys = (done_key(cell, environment) for block in blocks for cell in block.cells)
-    return sum(last.get(key) == "failed" for key in keys)
+    return sum(refused.get(key) == "failed" for key in keys)
 
 
 def estimate(blocks: Sequence[Block], records: Iterable[Record], slots: int, devices: int = 1) -> tuple[float, int]:
@@ -96,31 +114,28 @@ def _likeness(cell: CostCell | AccuracyCell) -> list[Key]:
     return [(cell.setting,), (cell.metric, cell.scope, str(cell.length)), (cell.metric, cell.scope)]
 
 
-def _tally(blocks: Sequence[Block], lines: Iterable[Line], *, retry_failed: bool) -> tuple[Counter[Key], set[Key]]:
+def _tally(records: Iterable[Record]) -> tuple[Counter[Key], dict[Key, Status]]:
+    """In how many processes each was measured, and how the last attempt ended at those that were refused."""
     runs: dict[Key, set[str]] = defaultdict(set)
-    refused: dict[Key, str] = {}
-    for line in lines:
-        if isinstance(line, RunStart):
-            if line.fresh:
-                void = _ids(blocks, line.only)
-                runs = defaultdict(set, {key: value for key, value in runs.items() if key[0] not in void})
-                refused = {key: value for key, value in refused.items() if key[0] not in void}
-        elif line.role == "member":
-            key = done_key(line.cell, line.environment)
-            if line.status == "ok":
-                runs[key].add(line.block_run)
+    refused: dict[Key, Status] = {}
+    for record in records:
+        if record.role == "member":
+            key = done_key(record.cell, record.environment)
+            if record.status == "ok":
+                runs[key].add(record.block_run)
                 refused.pop(key, None)
             else:
-                refused[key] = line.status
-    kept = {key for key, status in refused.items() if not (retry_failed and status == "failed")}
-    return Counter({key: len(value) for key, value in runs.items()}), kept
+                refused[key] = record.status
+    return Counter({key: len(value) for key, value in runs.items()}), refused
 
 
 def _ids(blocks: Sequence[Block], only: Sequence[str]) -> set[str]:
     try:
-        return {cell.id for block in narrow(blocks, only) for cell in block.cells}
+        cells = [cell for block in narrow(blocks, only) for cell in block.cells]
     except UserError:  # a filter of a run of an older suite, which names what this one no longer has
         return set()
+    tuning = (one.id for cell in cells if isinstance(cell, AccuracyCell) for one in candidates(cell))
+    return {cell.id for cell in cells}.union(tuning)
 
 
 def words(seconds: float) -> str:

@@ -3,7 +3,7 @@
 import glob
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from io import FileIO
 from itertools import count
 from pathlib import Path
@@ -39,6 +39,7 @@ class Store:
         self.folder = folder
 
     def path(self, machine: str, suite: str) -> Path:
+        """The file of a suite's records on one machine, whether there are any or not."""
         return self.folder / machine / f"{suite}.jsonl"
 
     def suites(self) -> list[str]:
@@ -88,23 +89,20 @@ class Store:
 
     @contextmanager
     def _holding(self, path: Path) -> Iterator["Writer"]:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(path.with_suffix(".lock"))
-            lock.acquire(timeout=0)
-            writer = Writer(path)
-        except Timeout:
-            raise UserError(
-                f"another run writes to {path} now; wait for it, or name another folder with --results"
-            ) from None
-        except OSError as error:
-            raise UserError(
-                f"{error.filename or path} cannot be written: {error.strerror}; name another folder with --results"
-            ) from None
-        try:
+        with ExitStack() as held:
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                held.enter_context(FileLock(path.with_suffix(".lock")).acquire(timeout=0))
+                writer = Writer(path)
+            except Timeout:
+                raise UserError(
+                    f"another run writes to {path} now; wait for it, or name another folder with --results"
+                ) from None
+            except OSError as error:
+                raise UserError(
+                    f"{error.filename or path} cannot be written: {error.strerror}; name another folder with --results"
+                ) from None
             yield writer
-        finally:
-            lock.release()
 
 
 class Writer:
@@ -120,7 +118,7 @@ class Writer:
         Raises:
             DiskError: they cannot be written.
         """
-        text = "".join(line.model_dump_json(by_alias=True, exclude_defaults=False) + "\n" for line in lines)
+        text = "".join(line.model_dump_json(by_alias=True) + "\n" for line in lines)
         try:
             with self.path.open("ab", buffering=0) as file:
                 _write(file, text.encode())
@@ -171,6 +169,7 @@ def _parse(line: bytes, form: TypeAdapter[Line], place: str) -> Line:
 
 
 def reason(error: ValidationError) -> str:
+    """The first thing that is wrong, with the key where it is."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place = ".".join(str(one) for one in first["loc"])
     return f"{place}: {first['msg']}" if place else str(first["msg"])

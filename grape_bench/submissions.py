@@ -4,6 +4,7 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from os.path import exists, isdir
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -37,9 +38,9 @@ def gathered(places: Sequence[Path]) -> Iterator[Submissions]:
     refused: dict[str, list[str]] = {}
     with TemporaryDirectory() as folder:
         for number, place in enumerate(places):
-            if place.is_dir():
+            if isdir(place):  # of a name that cannot be, the method of a path raises
                 files |= dict.fromkeys(_of_folder(place), f"{place}/")
-            elif not place.exists():
+            elif not exists(place):
                 raise UserError(f"there is no folder or bundle {place}")
             elif reasons := validate(place):
                 refused[str(place)] = reasons

@@ -10,8 +10,9 @@ from grape_bench.errors import UserError
 from grape_bench.expression import Expression
 from grape_bench.registry import Registry
 from grape_bench.suite_check import at_size, check
+from grape_bench.suite_entry import AccuracyGrid, CostGrid
 from grape_bench.suite_filter import narrow
-from grape_bench.suite_format import AccuracyGrid, CostGrid, Suite, schema
+from grape_bench.suite_format import Suite, schema
 from grape_bench.suite_text import read_text, suite_name
 from grape_bench.suite_values import Plugins
 from grape_bench.suite_yaml import parse_text
@@ -95,13 +96,13 @@ def group(
         baseline: canonical text of the encoding that ratios refer to.
         vary: axes along which the members of a block differ.
     """
-    settings: dict[str, list[CostCell]] = {}
+    settings: dict[CostCell, list[CostCell]] = {}
     seeds: dict[int, list[AccuracyCell]] = {}
-    metrics = Registry("metrics")
+    metrics, varied = Registry("metrics"), {**dict.fromkeys(vary), "versions": ()}
     for cell in cells:
         if isinstance(cell, CostCell):
             alone = metrics[cell.metric].facts["kind"] != "time"  # a peak, or compiling, wants a process of its own
-            settings.setdefault(cell.id if alone else cell.without(*vary), []).append(cell)
+            settings.setdefault(cell if alone else cell.model_copy(update=varied), []).append(cell)
         else:
             seeds.setdefault(cell.seed, []).append(cell)
     cost = [Block(tuple(members), _index(members, baseline)) for members in settings.values()]

@@ -9,7 +9,8 @@ from pydantic import BaseModel, ValidationError
 from grape_bench.claim_check import faults
 from grape_bench.errors import UserError, allowed
 from grape_bench.expression import canonical
-from grape_bench.suite_format import AccuracyGrid, CostGrid, SuiteFile
+from grape_bench.suite_entry import AccuracyGrid, CostGrid
+from grape_bench.suite_format import SuiteFile
 from grape_bench.suite_text import Loc, SuiteText, key_path
 from grape_bench.suite_values import Plugins
 

@@ -39,12 +39,19 @@ def load_all(words: Iterable[str], commands: Iterable[str] = ()) -> list[Suite]:
 def by_name(word: str) -> str:
     """The file of a suite that was called by its name; any other word as it is."""
     path = SUITES / f"{word}.yaml"
-    return str(path) if file_of(path).is_file() and not Path(word).is_file() else word
+    return str(path) if _is_file(path) and not _is_file(Path(word)) else word
 
 
 def recorded(names: Iterable[str]) -> list[Path]:
     """The suites of the working directory among some names, such as those that have records."""
-    return [path for path in (SUITES / f"{name}.yaml" for name in sorted(names)) if file_of(path).is_file()]
+    return [path for path in (SUITES / f"{name}.yaml" for name in sorted(names)) if _is_file(path)]
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return file_of(path).is_file()
+    except OSError:  # a name too long
+        return False
 
 
 def _existing(word: str, commands: list[str]) -> Path:
@@ -63,7 +70,7 @@ def _hint(path: Path, commands: list[str]) -> str:
     near = (path.with_name(f"{path.name}.yaml"), SUITES / f"{path.name}.yaml", SUITES / path.name)
     files = {one.stem: one for one in all_files()}
     close = difflib.get_close_matches(path.stem, files, n=1)
-    found = [str(one) for one in near if one.is_file()] + [str(files[stem]) for stem in close]
+    found = [str(one) for one in near if _is_file(one)] + [str(files[stem]) for stem in close]
     if found:
         return f" Did you mean {found[0]}?"
     command = difflib.get_close_matches(str(path), commands, n=1)

@@ -1,12 +1,17 @@
 """Filters such as `encoding=rope` that narrow what a run does."""
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from grape_bench.cell import AccuracyCell, Block, CostCell
 from grape_bench.errors import UserError, allowed
 from grape_bench.expression import Expression, canonical
-from grape_bench.registry import Registry
+from grape_bench.suite_values import Plugins
 
+if TYPE_CHECKING:
+    from grape_bench.suite_format import ExpectedSkip
+
+AnyCell = CostCell | AccuracyCell
 _HIDDEN = {"versions", "model", "training", "test_lengths"}
 KEYS = sorted({*CostCell.model_fields, *AccuracyCell.model_fields} - _HIDDEN)
 
@@ -24,7 +29,7 @@ def narrow(blocks: Sequence[Block], only: Sequence[str]) -> list[Block]:
     Raises:
         UserError: an unknown key, a value that no cell has, or filters that no cell passes together.
     """
-    wanted = _wanted(only)
+    wanted = parsed(only, Plugins())
     cells = [cell for block in blocks for cell in block.cells]
     for key, values in wanted.items():
         known = {text for cell in cells if (text := _text(cell, key)) is not None}
@@ -36,42 +41,49 @@ def narrow(blocks: Sequence[Block], only: Sequence[str]) -> list[Block]:
     return found
 
 
-def passes(cell: CostCell | AccuracyCell, only: Iterable[str]) -> bool:
-    """Whether a cell passes all filters.
+def unexpected(cells: Iterable[AnyCell], skips: "Iterable[ExpectedSkip]") -> list[AnyCell]:
+    """The cells that none of the skips speaks of."""
+    plugins = Plugins()
+    expected = [parsed(one.only, plugins) for one in skips]
+    return [cell for cell in cells if not any(_passes(cell, wanted) for wanted in expected)]
+
+
+def parsed(only: Iterable[str], plugins: Plugins) -> dict[str, set[str]]:
+    """The values that each key may have.
 
     Raises:
-        UserError: an unknown key, or a value that is none.
+        UserError: a text is no filter, or has an unknown key or a value that cannot be one.
     """
-    return all(_text(cell, key) in values for key, values in _wanted(only).items())
-
-
-def _wanted(only: Iterable[str]) -> dict[str, set[str]]:
     wanted: dict[str, set[str]] = {}
     for text in only:
         key, equals, value = (part.strip() for part in text.partition("="))
         if not equals or not value:
-            raise UserError(f"--only {text}: write KEY=VALUE, such as encoding=rope")
+            raise UserError(f"filter {text!r}: write KEY=VALUE, such as encoding=rope")
         if key not in KEYS:
-            raise UserError(f"--only {text}: there is no key {key!r}.{allowed(key, KEYS)}")
-        wanted.setdefault(key, set()).add(_spelling(key, value))
+            raise UserError(f"filter {text!r}: there is no key {key!r}.{allowed(key, KEYS)}")
+        wanted.setdefault(key, set()).add(_spelling(key, value, plugins))
     return wanted
 
 
-def _spelling(key: str, value: str) -> str:
+def _spelling(key: str, value: str, plugins: Plugins) -> str:
     """One spelling for each value: canonical expressions, plain numbers, and the metric that is really measured."""
     if key in ("encoding", "task"):
-        return str(Expression.parse(value, Registry(f"{key}s")))
+        return str(Expression.parse(value, plugins[f"{key}s"]))
     if key == "backend":
         return value  # a class of the user's has capitals
     if key == "metric":
-        return str(Registry("metrics")[value].facts.get("derived_from") or value)
+        return str(plugins["metrics"][value].facts.get("derived_from") or value)
     try:
         return str(canonical(float(value)))
     except ValueError:
         return value.lower()
 
 
-def _text(cell: CostCell | AccuracyCell, key: str) -> str | None:
+def _passes(cell: AnyCell, wanted: dict[str, set[str]]) -> bool:
+    return all(_text(cell, key) in values for key, values in wanted.items())
+
+
+def _text(cell: AnyCell, key: str) -> str | None:
     value = getattr(cell, key, None)
     if key == "kv_heads" and isinstance(cell, CostCell):
         value = cell.kv_heads or cell.heads
@@ -79,7 +91,7 @@ def _text(cell: CostCell | AccuracyCell, key: str) -> str | None:
 
 
 def _narrowed(block: Block, wanted: dict[str, set[str]]) -> Block | None:
-    kept = [all(_text(cell, key) in values for key, values in wanted.items()) for cell in block.cells]
+    kept = [_passes(cell, wanted) for cell in block.cells]
     if not any(kept):
         return None
     chosen = [index for index, keep in enumerate(kept) if keep or index == block.baseline]

@@ -1,7 +1,8 @@
 """How long a block of a suite may take."""
 
 from grape_bench.cell import AccuracyCell, Block, CostCell
-from grape_bench.suite_format import AccuracyGrid, CostGrid, Suite
+from grape_bench.suite_entry import AccuracyGrid, CostGrid
+from grape_bench.suite_format import Suite
 
 
 def minutes(suite: Suite, block: Block) -> float:

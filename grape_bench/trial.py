@@ -8,7 +8,8 @@ from typing import Any, Literal
 from grape_bench.cell import AccuracyCell
 from grape_bench.interval import Interval, mean_interval
 from grape_bench.outcome import Outcome
-from grape_bench.record import AccuracyReading, Record, Score
+from grape_bench.record import AccuracyReading, Record
+from grape_bench.score import Score
 
 Tests = Literal["scores", "windowed", "truncated"]  # on the whole input, or under a control
 
@@ -156,8 +157,8 @@ def headline(record: Record) -> Score | None:
     """The headline score at the training length, None where it was not tested there."""
     assert isinstance(record.cell, AccuracyCell)
     assert isinstance(record.reading, AccuracyReading)
-    key = (record.cell.train_length, record.reading.headline)
-    return next((one for one in record.reading.scores if (one.length, one.group) == key), None)
+    at = (record.cell.train_length, record.reading.headline)
+    return next((one for one in record.reading.scores if one.of(*at)), None)
 
 
 def _course(encodings: dict[str, list[Outcome]], threshold: float) -> Course:

@@ -47,7 +47,7 @@ class Verification(Frozen):
         rank: numerical rank of the bias less a constant in each row, at `tokens` tokens in a decoder; None where there
             is no matrix, or one that holds infinities.
         channels: extra channels of a lift; None where it does not lift.
-        parameters: of one layer at the site `laws.MAP`.
+        parameters: of one layer at the site `verify.MAP`.
         features: numbers kept beside each key and key head.
     """
 

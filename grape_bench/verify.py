@@ -6,9 +6,9 @@ import torch
 from tabulate import tabulate
 
 from grape_bench import laws, timing
-from grape_bench.bias import Bias, LowRank, Sum
+from grape_bench.bias import Bias, LowRank
 from grape_bench.catalogue import ARTICLE
-from grape_bench.encodings import build
+from grape_bench.encodings import Site, build
 from grape_bench.environment import Environment
 from grape_bench.errors import Unsupported
 from grape_bench.expression import Expression
@@ -16,6 +16,7 @@ from grape_bench.probe import Probe
 from grape_bench.registry import Plugin, Registry
 from grape_bench.verification import Finding, Verification
 
+MAP = Site(width=512, heads=8, kv_heads=8, head_dim=64, train_length=2048, longest=4096, causal=True)
 _RANK_TOKENS = 96
 
 
@@ -52,7 +53,7 @@ def summary(found: Sequence[Verification]) -> str:
     """What was found, in a line for each disagreement and one for the whole."""
     lines = [
         f"{one.encoding}: {finding.law} should {'hold' if finding.must_hold else 'fail'}, "
-        f"and its residual is {finding.residual:.3f}"
+        f"and its residual is {finding.residual:.4g}"
         for one in found
         for finding in one.disagreements
     ]
@@ -71,15 +72,15 @@ def _texts(plugin: Plugin) -> list[str]:
 def _measured(text: str) -> dict[str, object]:
     probe = Probe(text)
     value, _ = probe.bias_value(torch.arange(_RANK_TOKENS))
-    members = value.members if isinstance(value, Sum) else (value,) if value else ()
+    parts = value.parts() if value else ()
     return {
         "findings": tuple(_findings(probe)),
         "turns": laws.turned(probe),
-        "bias": tuple(type(one).__name__ for one in members),
+        "bias": tuple(type(one).__name__ for one in parts),
         "rank": _rank(value),
-        "channels": _channels(members),
+        "channels": _channels(parts),
         "tokens": _RANK_TOKENS,
-        "parameters": sum(one.numel() for one in build(text, laws.MAP).parameters()),
+        "parameters": sum(one.numel() for one in build(text, MAP).parameters()),
         "features": probe.decoder.features,
         "not_streaming": probe.decoder.not_streaming,
     }
@@ -103,6 +104,6 @@ def _rank(value: Bias | None) -> int | None:
     return int(torch.linalg.matrix_rank(matrix - matrix[..., :1], rtol=1e-10).max())
 
 
-def _channels(members: Sequence[Bias]) -> int | None:
-    lifts = [one.lift()[0].shape[-1] for one in members if isinstance(one, LowRank)]
-    return sum(lifts) if lifts and len(lifts) == len(members) else None
+def _channels(parts: Sequence[Bias]) -> int | None:
+    lifts = [one.lift()[0].shape[-1] for one in parts if isinstance(one, LowRank)]
+    return sum(lifts) if lifts and len(lifts) == len(parts) else None

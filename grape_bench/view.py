@@ -64,12 +64,15 @@ class View:
         """Every cell, those of cost once for each machine."""
         return (*self.trainings, *(one for bench in self.benches for one in bench.outcomes))
 
+    def where(self, bench: Bench) -> str:
+        """The end of a phrase, which names the machine where there are several."""
+        return f" on {bench.environment.machine}" if bench.environment and len(self.benches) > 1 else ""
+
     def unit(self, metric: str) -> str:
         return str(self.metrics[metric].facts.get("unit", "")) if metric in self.metrics else ""
 
     def name(self, metric: str) -> str:
         """A metric's name as words, without its unit: `forward_backward_ms` is forward backward."""
         bare = metric.removesuffix("_" + self.unit(metric).lower()).replace("_", " ")
-        return (
-            f"{bare} memory" if metric in self.metrics and self.metrics[metric].facts.get("kind") == "memory" else bare
-        )
+        memory = metric in self.metrics and self.metrics[metric].facts.get("kind") == "memory"
+        return f"{bare} memory" if memory else bare

@@ -93,7 +93,7 @@ def prepare_process(threads: int) -> None:
 def _train(cell: CostCell | AccuracyCell, protocol: Protocol, device: str, tell: Tell) -> AccuracyReading:
     assert isinstance(cell, AccuracyCell)
     if cell.tune and protocol.lr is None:
-        raise RuntimeError(f"none of the learning rates {', '.join(map(str, cell.tune))} could be trained")
+        raise RuntimeError(f"none of the learning rates {', '.join(map(str, cell.tune))} was trained")
     tell(Note(cell.id, "train"))
     kept = Checkpoints(Path(protocol.checkpoints)) if protocol.checkpoints else None
     return train_and_test(cell, device, lambda text: tell(Note(cell.id, text)), lr=protocol.lr, checkpoints=kept)
@@ -111,8 +111,8 @@ def _compile(cell: CostCell | AccuracyCell, protocol: Protocol, device: str, tel
     with noting():
         gate.check(cell, device)
     torch._inductor.config.force_disable_caches = True
-    operation, watch = metric(cell).prepare(cell, device), timing.stopwatch(threads=2)
-    first, later = (watch.lap(operation, 1)[1] for _ in range(2))
+    operation, watch = metric(cell).prepare(cell, device), timing.HostStopwatch("perf_counter")
+    first, later = (watch.lap(operation, 1)[0] for _ in range(2))
     return TimeReading(samples_ms=(first - later,), wall_ms=(first,), clock="perf_counter", threads=protocol.threads)
 
 

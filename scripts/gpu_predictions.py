@@ -15,7 +15,7 @@ from grape_bench.cell import AccuracyCell, Block, CostCell
 from grape_bench.flops import PEAK_TFLOPS, attention_flops
 from grape_bench.suite import Suite, expand, group, load, narrow
 from grape_bench.timing import EFFORTS
-from grape_bench.training import steps_by_length
+from grape_bench.trainer import steps_by_length
 from grape_bench.tuning import candidates
 
 HOME = Path(__file__).resolve().parents[1]

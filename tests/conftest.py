@@ -13,7 +13,8 @@ import pytest
 
 from grape_bench.cell import AccuracyCell, Cell, CostCell
 from grape_bench.environment import Environment
-from grape_bench.record import AccuracyReading, CurvePoint, MemoryReading, Reading, Record, Score, TimeReading
+from grape_bench.record import AccuracyReading, CurvePoint, MemoryReading, Reading, Record, TimeReading
+from grape_bench.score import Score
 from grape_bench.suite import Suite
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: tiny shapes only lose by more
@@ -125,7 +126,9 @@ def _accuracy(cell: AccuracyCell, own: np.random.Generator) -> AccuracyReading:
         scores.append(Score(length=length, group="pairs", correct=right // 2 + 480, total=1000, blind=0.5, chance=0.5))
     steps = range(50, 1001, 50)
     rise = [max(chance, top * (1 - math.exp(-step / 150))) for step in steps]
-    curve = [CurvePoint(step=s, loss=3 * (1 - r), accuracy={headline: r}) for s, r in zip(steps, rise, strict=True)]
+    # No two seeds go the same way.
+    lost = [3 * (1 - right) + cell.seed / 100 for right in rise]
+    curve = [CurvePoint(step=s, loss=n, accuracy={headline: r}) for s, n, r in zip(steps, lost, rise, strict=True)]
     return AccuracyReading(
         headline=headline,
         scores=tuple(scores),

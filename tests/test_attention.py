@@ -46,7 +46,7 @@ class Forgetting(Encoding):
 
     def bias(self, q: Tensor, features: Tensor | None, at: At) -> Bias:
         assert features is not None
-        return LowRank(q.new_ones(1, q.shape[1], q.shape[2], 1), -features, domain="causal")
+        return LowRank(q.new_ones(1, q.shape[1], q.shape[2], 1), -features)
 
 
 class Recorder(Encoding):

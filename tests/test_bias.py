@@ -63,7 +63,7 @@ def timestamps(T: int, S: int, seed: int) -> Bias:
 
 def low_rank(T: int, S: int, seed: int) -> Bias:
     row = draw(seed + 2, 1, HEADS, T, 1)
-    return LowRank(draw(seed, 1, HEADS, T, RANK), draw(seed + 1, 1, 1, S, RANK), row, domain="causal")
+    return LowRank(draw(seed, 1, HEADS, T, RANK), draw(seed + 1, 1, 1, S, RANK), row)
 
 
 def low_rank_of_groups(T: int, S: int, seed: int) -> Bias:
@@ -120,7 +120,7 @@ def test_a_bias_made_of_its_own_leaves_is_the_same_bias(kind: str, T: int, S: in
     bias = MAKERS[kind](T, S, seed)
     again = bias.with_leaves([leaf.clone() for leaf in bias.leaves()])
     torch.testing.assert_close(tile(again, seed, T, S), tile(bias, seed, T, S), rtol=0, atol=0)
-    assert (again.domain, again.reads_scores) == (bias.domain, bias.reads_scores)
+    assert again.reads_scores == bias.reads_scores
 
 
 @pytest.mark.parametrize("kind", sorted(MAKERS))
@@ -243,11 +243,6 @@ def test_a_sum_is_the_sum_of_its_members(T: int, S: int, seed: int) -> None:
     for one in members:
         expected = expected + one.tile()
     torch.testing.assert_close(Sum(members).tile(), expected, rtol=0, atol=1e-12)
-
-
-def test_a_sum_is_causal_where_a_member_is() -> None:
-    assert Sum([uniform(2, 2, 0), low_rank(2, 2, 0)]).domain == "causal"
-    assert Sum([uniform(2, 2, 0), rowwise(2, 2, 0)]).domain == "both"
 
 
 def test_a_sum_reads_scores_where_a_member_does() -> None:

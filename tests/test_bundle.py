@@ -11,7 +11,7 @@ import pytest
 from grape_bench import cli
 from grape_bench.bundle import MANIFEST, REPORT, SUITE, bundle, report, sha256
 from grape_bench.cell import AccuracyCell
-from grape_bench.record import AccuracyReading, Record, RunStart
+from grape_bench.record import Record, RunStart
 from grape_bench.store import Store
 from grape_bench.suite import expand, load
 from grape_bench.validate import validate
@@ -41,17 +41,9 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_record: Callable[
     store = Store(Path("results"))
     with store.writing(clean.machine, "mine") as writer:
         writer.append([RunStart(run="run-1", suite="mine", at="2024-01-01T00:00:00Z")])
-        writer.append(apart(make_record(cell, suite="mine", environment=clean)) for cell in expand(load(path)))
+        writer.append(make_record(cell, suite="mine", environment=clean) for cell in expand(load(path)))
     assert bundle(path, store, Path("mine.zip")).division == "closed"
     return Path("mine.zip")
-
-
-def apart(record: Record) -> Record:
-    """The same record with a training curve that no other seed has."""
-    if not isinstance(record.reading, AccuracyReading):
-        return record
-    curve = tuple(one.model_copy(update={"loss": one.loss + record.cell.seed}) for one in record.reading.curve)  # type: ignore[union-attr]
-    return record.model_copy(update={"reading": record.reading.model_copy(update={"curve": curve})})
 
 
 def files(path: Path) -> Files:
@@ -113,7 +105,8 @@ def test_a_zip_with_a_flipped_byte_is_refused(made: Path) -> None:
     data = bytearray(made.read_bytes())
     data[len(data) // 2] ^= 1
     made.write_bytes(data)
-    assert len(validate(made)) == 1
+    (reason,) = validate(made)
+    assert reason.startswith("it is no zip that can be read: ")
 
 
 def test_an_edited_mean_is_refused(made: Path) -> None:
@@ -182,6 +175,14 @@ def test_a_giant_line_is_refused(made: Path) -> None:
     assert "a line of 2048 KiB; a record has at most 1024" in reason
 
 
+def test_what_all_entries_hold_together_is_bounded(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = sum(map(len, files(made).values()))
+    monkeypatch.setattr("grape_bench.unpack._LARGEST", size)
+    assert validate(made) == []
+    monkeypatch.setattr("grape_bench.unpack._LARGEST", size - 1)
+    assert validate(made) == ["it holds more than 0 MiB"]
+
+
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
 def test_what_is_no_number_is_refused(made: Path, number: str) -> None:
     content = files(made)
@@ -205,10 +206,29 @@ def test_what_is_no_number_is_refused(made: Path, number: str) -> None:
         (lambda lines: lines[0]["reading"]["samples_ms"].__setitem__(0, -1.0), "a time is above 0"),
         (lambda lines: accuracies(lines)[0]["reading"]["scores"][0].update(correct=9999), "right answers lie between"),
         (lambda lines: accuracies(lines)[0]["reading"].update(data_sha="0"), "saw different data"),
+        (lambda lines: accuracies(lines)[0].update(reading=lines[0]["reading"]), "of accuracy with a reading of time"),
+        (lambda lines: lines[0]["environment"].update(machine="\x1b[31m"), "it is of the machine \ufffd[31m"),
     ],
 )
 def test_each_fault_has_its_own_reason(made: Path, edit: Callable[[Lines], Any], reason: str) -> None:
     assert any(reason in one for one in edited(made, edit))
+
+
+def fewer_rounds(lines: Lines) -> None:
+    for key in ("samples_ms", "wall_ms"):
+        del lines[1]["reading"][key][3:]
+
+
+def impossible_chance(lines: Lines) -> None:
+    for line in accuracies(lines):
+        for score in line["reading"]["scores"]:
+            score.update(nats=1.0, blind_nats=2.0, chance=0)
+
+
+@pytest.mark.parametrize("edit", [fewer_rounds, impossible_chance])
+def test_readings_that_give_no_report_are_refused(made: Path, edit: Callable[[Lines], Any]) -> None:
+    (reason,) = edited(made, edit)
+    assert reason.startswith("no report follows from the records: ")
 
 
 def test_a_cell_of_another_version_is_no_cell_of_the_suite(made: Path) -> None:
@@ -238,11 +258,18 @@ def test_a_label_that_holds_a_script_is_shown_inert(made: Path) -> None:
         assert "alert(1)" in text
 
 
+def named(suite: str) -> bytes:
+    """A manifest of a suite of this name."""
+    return json.dumps({"suite": suite, "package": "1", "division": "open", "files": {}}).encode()
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
         ({MANIFEST: b"{}"}, "manifest.json: suite: Field required"),
         ({MANIFEST: b"no json"}, "manifest.json: Invalid JSON"),
+        ({MANIFEST: named("../mine")}, "manifest.json: suite: a name has 1 to 60 characters, and no slash"),
+        ({MANIFEST: named("x" * 300)}, "manifest.json: suite: a name has 1 to 60 characters, and no slash"),
         ({SUITE: b"title: [unclosed"}, "mine.yaml:"),
         ({SUITE: b"\xff\xfe"}, "suite.yaml is not UTF-8"),
     ],

@@ -7,10 +7,11 @@ from grape_bench import checkpoint
 from grape_bench.backends import noting
 from grape_bench.cell import AccuracyCell, ModelOptions, TrainingOptions
 from grape_bench.tasks import load
-from grape_bench.training import Checkpoints, Trainer, make_model, train_and_test
+from grape_bench.trainer import Trainer
+from grape_bench.training import Checkpoints, make_model, train_and_test
 
 
-def make_cell(encoding: str, dtype: str = "float32") -> AccuracyCell:
+def make_cell(encoding: str, dtype: str = "float32", norm: str = "layer") -> AccuracyCell:
     return AccuracyCell(
         task="registers(registers=2, writes=2, pairs=2)",
         encoding=encoding,
@@ -18,7 +19,7 @@ def make_cell(encoding: str, dtype: str = "float32") -> AccuracyCell:
         seed=5,
         train_length=16,
         test_lengths=(16, 24),
-        model=ModelOptions(width=16, heads=2),
+        model=ModelOptions(width=16, heads=2, norm=norm),
         training=TrainingOptions(steps=80, batch=4, warmup=4, test_examples=16),
     )
 
@@ -36,10 +37,16 @@ def interrupt_at(step: int):
 
 
 @pytest.mark.parametrize(
-    ("encoding", "dtype"), [("learned", "float32"), ("rope + fourier", "float32"), ("t5", "float16")]
+    ("encoding", "dtype", "norm"),
+    [
+        ("learned", "float32", "layer"),
+        ("rope + fourier", "float32", "layer"),
+        ("t5", "float16", "layer"),
+        ("rope", "float32", "batch"),  # which keeps statistics
+    ],
 )
-def test_an_interrupted_training_goes_on_to_the_same_numbers(encoding, dtype, tmp_path):
-    cell = make_cell(encoding, dtype)
+def test_an_interrupted_training_goes_on_to_the_same_numbers(encoding, dtype, norm, tmp_path):
+    cell = make_cell(encoding, dtype, norm)
     undisturbed = train_and_test(cell, "cpu", lambda text: None)
     kept, heard = Checkpoints(tmp_path, every_s=0.0), []
     with pytest.raises(Interrupted):

@@ -272,6 +272,7 @@ def test_two_entries_are_compared_by_their_names(trained):
     ]
     assert found[0].evidence[0].comparison.interval.mid == pytest.approx(0.2)
     assert found[1].evidence[0].what == "rope (fixed) above rope (mixed) in recall of registers at 128"
+    assert found[3].evidence[0].what == "rope the same as alibi in recall of registers (fixed) at 64"
     assert found[2].evidence[0].what == "rope (mixed) above alibi (fixed) in recall of registers at 64"
     kept = {one.id for one in cells if one.training.shortest is None}
     assert len(found[3].evidence) == 1

@@ -112,9 +112,18 @@ def test_a_path_that_is_not_there_suggests_one_that_is(
     assert f"there is no suite file {word}. Did you mean {meant}?" in err
 
 
-@pytest.mark.parametrize("word", ["suites", "x" * 5000, "a\x00b"])
-def test_a_path_that_is_no_file_is_a_users_error(word: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert said(capsys, "check", word)[0] == 2
+@pytest.mark.parametrize("command", ["check", "claims"])
+@pytest.mark.parametrize("word", ["suites", "x" * 5000, "x" * 253, "a\x00b"])  # 253: too long with .yaml behind it
+def test_a_path_that_is_no_file_is_a_users_error(command: str, word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(capsys, command, word)[0] == 2
+
+
+@pytest.mark.parametrize("number", ["nan", "-3", "inf", "much"])
+@pytest.mark.parametrize("option", ["check x --memory", "compare x y --margin", "x --max-memory", "x --limit-minutes"])
+def test_a_number_out_of_bounds_is_a_wrong_word(option: str, number: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.main([*option.split(), number])
+    assert "must be" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", [kind for kind in LISTS if kind != "suites"])
@@ -166,6 +175,12 @@ def test_records_of_an_unknown_suite_name_those_that_exist(capsys: pytest.Captur
         2,
         "god has no records under results. Did you mean 'good'? Allowed: good.\n",
     )
+
+
+def test_a_comparison_names_the_suites_that_have_records(capsys: pytest.CaptureFixture[str]) -> None:
+    write_record("good")
+    message = "god has no records under results. Did you mean 'good'? Allowed: good.\n"
+    assert said(capsys, "compare", "rope", "none", "--suite", "god") == (2, "", message)
 
 
 def test_report_takes_all_suites_with_records(capsys: pytest.CaptureFixture[str], runner: ModuleType) -> None:

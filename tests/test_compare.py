@@ -5,7 +5,8 @@ import pytest
 from grape_bench.cell import AccuracyCell, CostCell
 from grape_bench.compare import versus
 from grape_bench.errors import UserError
-from grape_bench.record import AccuracyReading, CurvePoint, MemoryReading, Score, TimeReading
+from grape_bench.record import AccuracyReading, CurvePoint, MemoryReading, TimeReading
+from grape_bench.score import Score
 
 BASE = [10.0, 10.2, 9.9, 10.1, 10.0, 9.8, 10.1, 10.0, 10.2, 9.9]
 
@@ -121,6 +122,32 @@ def test_an_encoding_against_a_run_is_refused_with_a_sentence(compare):
     rows = [(cost("rope"), times(), {"run": "aaa"})]
     with pytest.raises(UserError, match="rope is an encoding, and aaa is none with records"):
         compare(rows, "rope", "aaa")
+
+
+def test_trainings_without_a_seed_in_common_are_no_pair(compare):
+    rows = [(*accuracy("rope", 0, 800), {}), (*accuracy("t5", 1, 700), {})]
+    with pytest.raises(UserError, match="share no cell with a record on both sides, nor a seed"):
+        compare(rows, "rope", "t5")
+    found = compare([*rows, (cost("rope"), times(), {}), (cost("t5"), times(), {})], "rope", "t5")
+    assert [row.what.split()[0] for row in found.rows] == ["forward_ms"]
+
+
+def test_trainings_on_two_texts_are_refused(compare):
+    sides = [(encoding, *accuracy(encoding, 0, 800)) for encoding in ("rope", "t5")]
+    rows = [(cell, reading.model_copy(update={"text_sha": f"of {name}"}), {}) for name, cell, reading in sides]
+    with pytest.raises(UserError, match=r"rope and t5 cannot be compared: .* texts of rope and of t5"):
+        compare(rows, "rope", "t5")
+
+
+def test_a_word_is_read_once_however_many_records_there_are(compare, monkeypatch):
+    from grape_bench.compare import Expression
+
+    read = []
+    monkeypatch.setattr(Expression, "parse", lambda text, known: read.append(text) or text)
+    compare(
+        [(cost(encoding, length=2**n), times(), {}) for n in range(5, 9) for encoding in ("rope", "t5")], "rope", "t5"
+    )
+    assert read == ["rope", "t5"]
 
 
 def test_the_text_ends_with_a_table_and_the_four_words(compare):

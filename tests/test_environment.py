@@ -42,7 +42,7 @@ def two(make_fabricated: Callable, environment: Environment) -> Callable:
     """The records of one suite on an H200 and, three times as fast, on another GPU; and the suite."""
 
     def made(other: str):
-        suite = make_fabricated()
+        suite = make_fabricated(encodings=("none", "rope"))
         records = [one for one in suite.records if one.cell.kind == "cost"]
         return (
             suite,

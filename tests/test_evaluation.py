@@ -1,5 +1,7 @@
-"""Tests of a training: losses by another road, and the two controls."""
+"""Tests of a training: losses by another road, the two controls, and the statistics of norms."""
 
+import hashlib
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from grape_bench import evaluation
 from grape_bench.cell import AccuracyCell, ModelOptions, TrainingOptions
 from grape_bench.evaluation import Answers, truncated, windowed
 from grape_bench.model import Transformer, named_generator
-from grape_bench.record import Score
+from grape_bench.score import Score
 from grape_bench.tasks import Batch, load
 from grape_bench.training import make_model, train_and_test
 
@@ -33,14 +35,7 @@ def cell(task: str = TEXT, encoding: str = "rope", *, layers: int = 2, **changes
 
 def answers(one: AccuracyCell) -> Answers:
     task = load(one.task)
-    return evaluation.test(make_model(one, task), task, one, _Nothing())  # type: ignore[arg-type]
-
-
-class _Nothing:
-    """A hash that takes in nothing."""
-
-    def update(self, data: bytes) -> None:
-        pass
+    return evaluation.test(make_model(one, task), task, one, hashlib.sha256())
 
 
 def asked(scores: list[Score]) -> list[tuple[int, str, int]]:
@@ -174,3 +169,36 @@ def test_losses_are_those_of_cross_entropy() -> None:
     first = F.cross_entropy(values[:, [0, 3]].flatten(0, 1), labels[:, [0, 3]].flatten(), reduction="sum")
     whole = F.cross_entropy(values.flatten(0, 1), labels.flatten(), reduction="sum")
     assert found.tolist() == pytest.approx([first.item(), (whole - first).item(), 0.0])
+
+
+def test_tests_in_several_batches_count_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = answers(cell(REGISTERS))
+    monkeypatch.setattr(evaluation, "_AREA", 40 * 40 * 5)
+    assert answers(cell(REGISTERS)) == whole
+
+
+def test_test_batches_on_a_gpu_fill_a_share_of_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By hand: 2 heads, width 16; at 64 tokens a sequence has 3 * 2 * 64 * 64 + 16 * 16 * 64 numbers of 4 bytes."""
+    device = SimpleNamespace(total_memory=8 * 4 * (24_576 + 16_384) * 10)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda name: device)
+    assert evaluation.at_once(64, cell(), "cuda") == 10
+    assert evaluation.at_once(2**20, cell(), "cuda") == 1
+    assert evaluation.at_once(64, cell(), "cpu") == 2**22 // 64**2
+
+
+def test_adapted_statistics_are_the_means_over_inputs_of_the_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = ModelOptions(width=16, layers=2, heads=2, norm="batch")
+    one, task = cell(REGISTERS, model=options, training=TrainingOptions(batch=7, adapt=3)), load(REGISTERS)
+    model = make_model(one, task).eval()
+    norm: Any = model.layers[0].norm_attention
+    learned = {name: value.clone() for name, value in model.named_parameters()}
+    drawn, draw = [], task.batch
+    monkeypatch.setattr(task, "batch", lambda *asked: drawn.append(draw(*asked)) or drawn[-1])
+    for length in (24, 16):  # the second must not remember the first
+        drawn.clear()
+        evaluation.adapt(model, task, one, length)
+        assert [batch.tokens.shape for batch in drawn] == [(7, length)] * 3
+        means = [model.tokens(batch.tokens).flatten(0, 1).mean(0) for batch in drawn]
+        torch.testing.assert_close(norm.running_mean, sum(means) / 3)
+    assert not any(module.training for module in model.modules())
+    assert all(torch.equal(value, learned[name]) for name, value in model.named_parameters())

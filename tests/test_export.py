@@ -6,7 +6,8 @@ import io
 from grape_bench.cell import AccuracyCell, CostCell
 from grape_bench.environment import Environment
 from grape_bench.export import columns, csv_text, rows
-from grape_bench.record import AccuracyReading, MemoryReading, Record, Score, TimeReading
+from grape_bench.record import AccuracyReading, MemoryReading, Record, TimeReading
+from grape_bench.score import Score
 
 PLACE = Environment(
     machine="toy", device="cpu", cpu="toy", cores=2, memory_gib=4, torch="2.11", python="3.11", system="X", threads=1

@@ -5,7 +5,8 @@ import pytest
 from grape_bench.cell import AccuracyCell
 from grape_bench.extrapolation import area, areas, beyond, normalised
 from grape_bench.outcome import outcomes
-from grape_bench.record import AccuracyReading, Score
+from grape_bench.record import AccuracyReading
+from grape_bench.score import Score
 from grape_bench.trial import courses
 
 LENGTHS = (32, 64, 128, 512)

@@ -156,10 +156,27 @@ def test_what_declares_to_be_relative_and_is_not_is_refused(monkeypatch: pytest.
         check(cell("rope"))
 
 
-def test_what_declares_to_keep_norms_and_does_not_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sum_of_rotations_that_do_not_commute_is_not_relative() -> None:
+    check(cell("rope + rope(base=100)"))
+    with pytest.raises(GateError, match="declares to be relative, and a shift"):
+        check(cell("rope + rope(layout='half')"))
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_what_declares_to_keep_norms_and_does_not_is_refused(monkeypatch: pytest.MonkeyPatch, side: int) -> None:
     rotate = Rope.rotate
-    monkeypatch.setattr(Rope, "rotate", lambda *given: tuple(1.001 * one for one in rotate(*given)))
+
+    def longer(*given: Any) -> tuple[Tensor, ...]:
+        return tuple(1.001 * one if index == side else one for index, one in enumerate(rotate(*given)))
+
+    monkeypatch.setattr(Rope, "rotate", longer)
     with pytest.raises(GateError, match="rope declares to keep norms"):
+        check(cell("rope"))
+
+
+def test_what_gives_no_number_far_away_is_not_relative(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Rope, "rotate", at_positions(lambda positions: positions / (positions < 500)))
+    with pytest.raises(GateError, match=r"a shift of all positions changes outputs by nan"):
         check(cell("rope"))
 
 

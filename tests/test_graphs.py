@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 import torch
 
-from grape_bench import graphs, training
+from grape_bench import graphs
 from grape_bench.backends import noting
 from grape_bench.cell import AccuracyCell, ModelOptions, TrainingOptions
 from grape_bench.graphs import PAYS, Recorded, sent, undecided
 from grape_bench.optimizer import make_optimizer
 from grape_bench.tasks import Batch, load
-from grape_bench.training import Trainer, make_model, steps_by_length, training_batch
+from grape_bench.trainer import Trainer, steps_by_length, training_batch
+from grape_bench.training import make_model
 
 
 def cell(encoding: str = "rope + t5", **recipe: Any) -> AccuracyCell:
@@ -191,4 +192,4 @@ def test_graphs_train_as_plain_steps_do_on_the_device(
         losses.append(trainer.curve[-1].loss)
         assert ("steps run from CUDA graphs" in notes) == (pays < 40), notes
     assert losses[0] == pytest.approx(losses[1], rel=1e-3 if dtype == "float32" else 3e-2)
-    assert training.steps_by_length(one) == {32: 40}
+    assert steps_by_length(one) == {32: 40}

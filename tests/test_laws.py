@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from grape_bench import laws
-from grape_bench.bias import LowRank, Toeplitz
+from grape_bench.bias import LowRank, Sum, Toeplitz
 from grape_bench.encodings import At, Encoding, Site
 from grape_bench.probe import Probe
 
@@ -42,6 +42,20 @@ class Scaled(Sited):
 
     def _scale(self, x: Tensor, positions: Tensor) -> Tensor:
         return (x * 2 ** (positions[:, None].double() / 100)).to(x.dtype)
+
+
+class Overflowing(Sited):
+    """No number at all beyond position 500."""
+
+    def rotate(self, q: Tensor, k: Tensor, features: Tensor | None, at: At) -> tuple[Tensor, Tensor]:
+        return q.masked_fill(at.q_pos[:, None] > 500, torch.nan), k
+
+
+class Stalling(Sited):
+    """Keys, and they alone, are no numbers from position 40 on."""
+
+    def rotate(self, q: Tensor, k: Tensor, features: Tensor | None, at: At) -> tuple[Tensor, Tensor]:
+        return q, k.masked_fill(at.k_pos[:, None] >= 40, torch.nan)
 
 
 class Reflected(Sited):
@@ -151,6 +165,11 @@ def held(kind: type[Encoding]) -> dict[str, bool | None]:
     ("kind", "broken"),
     [
         (Scaled, {"isometric", "reflection"}),
+        (Overflowing, {"relative"}),
+        (
+            Stalling,
+            {"relative", "inverse", "homomorphism", "isometric", "reflection", "prefix", "streaming"},
+        ),
         (Reflected, set()),
         (Drifting, {"relative", "inverse", "homomorphism"}),
         (Far, {"unipotent", "path"}),
@@ -168,6 +187,17 @@ def test_a_law_that_is_broken_is_found(kind: type[Encoding], broken: set[str]) -
     universal = {law.__name__ for law in laws.UNIVERSAL} | broken
     assert {law for law in broken if found[law] is not False} == set()
     assert {law for law, holds in found.items() if holds is False and law in universal} == broken
+
+
+@torch.no_grad()
+def test_a_lift_inside_a_sum_of_sums_is_measured() -> None:
+    """`transformer_xl` is a sum itself, so its members lie two deep in any composition with another bias."""
+
+    class Nested(Lopsided):
+        def bias(self, q: Tensor, features: Tensor | None, at: At) -> Sum:
+            return Sum([Sum([super().bias(q, features, at)])])
+
+    assert held(Nested)["lift"] is False
 
 
 @torch.no_grad()

@@ -27,8 +27,9 @@ LAYERS = (
     {"time_block"},
     {"attempt"},
     {"gate", "laws", "metrics"},
-    {"probe"},
+    {"probe", "residual"},
     {"training"},
+    {"trainer"},
     {"gpu"},
     {"rounds"},
     {"checkpoint", "evaluation", "graphs", "optimizer", "timing", "memory", "operation"},
@@ -40,20 +41,21 @@ LAYERS = (
     {"model_check"},
 )
 DATA = {"bias", "cell", "errors", "record"}
-MEASURING = {"attention", "memory", "model", "operation", "timing", "training"}
+MEASURING = {"attention", "memory", "model", "operation", "timing"}
 ALLOWED = {
     "encodings": DATA,
     "tasks": DATA,
     "backends": DATA | {"compiler"},
     "metrics": DATA | MEASURING | {"backends", "encodings", "tasks"},
-    "executors": DATA | {"environment", "origin", "placing", "timing", "worker"},
-    "renderers": {"errors", "legend", "palette", "plots", "svg", "table"},
+    "executors": DATA | {"environment", "origin", "placing", "resources", "timing", "worker"},
+    "renderers": {"errors", "legend", "palette", "plots", "printable", "svg", "table"},
 }
 TORCH_FREE = [
-    "agenda", "arguments", "catalogue", "cell", "claim_costs", "claim_trainings", "claims", "cli", "environment",
-    "errors", "evidence", "export", "expression", "extrapolation", "finding", "flops", "gpu_reading", "groups",
-    "interruption", "lint.diagnosis", "listing", "model_check.rules", "nvml", "pareto", "placing", "ranking", "record",
-    "registry", "report", "schedule", "store", "suite", "suite_files", "suite_limits", "suite_size",
+    "agenda", "arguments", "bundle", "catalogue", "cell", "claim_costs", "claim_trainings", "claims", "cli",
+    "compare", "environment", "errors", "evidence", "export", "expression", "extrapolation", "finding", "flops",
+    "forecast", "gpu_reading", "groups", "history.regressions", "interruption", "leaderboard", "lint.diagnosis",
+    "listing", "model_check.rules", "nvml", "pareto", "placing", "ranking", "record", "registry", "report",
+    "resources", "schedule", "score", "store", "suite", "suite_files", "suite_limits", "suite_size", "validate",
 ]  # fmt: skip
 MODULES = {
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"): path
@@ -131,9 +133,7 @@ def test_a_plugin_imports_its_contract_and_never_another_plugin(name: str) -> No
 
 
 def test_the_clock_is_read_in_one_place() -> None:
-    """`training` logs how long it took, beside other trainings: no cost figure."""
-    readers = {name for name in MODULES if "time" in imports(name)}
-    assert readers <= {"timing", "training"}
+    assert {name for name in MODULES if "time" in imports(name)} == {"timing"}
 
 
 def test_events_of_a_device_are_recorded_in_one_place() -> None:

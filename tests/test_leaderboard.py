@@ -1,22 +1,19 @@
-"""Records of many machines and people: what is pooled, what is never compared, and how long it takes."""
+"""Records of many machines and people: what is pooled, what is never compared, and what the page says."""
 
-import json
 import os
-import random
 import subprocess
 import sys
-import time
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from grape_bench import cli
 from grape_bench.board import Board
 from grape_bench.bundle import bundle
-from grape_bench.cell import AccuracyCell, Cell
+from grape_bench.cell import Cell
 from grape_bench.extrapolation import area
 from grape_bench.pool import pool
 from grape_bench.record import AccuracyReading, Record, RunStart
@@ -33,19 +30,6 @@ cost:
   - {lengths: [64, 128], heads: [2], head_dim: [16], metrics: [forward_ms, peak_mib]}
 accuracy:
   - {task: registers, train_length: 48, test_lengths: [48, 96, 192]}
-"""
-MANY = """title: As many records as people might hand in
-baseline: none
-encodings: [none, {encodings}]
-seeds: [0, 1, 2, 3, 4, 5, 6, 7]
-cost:
-  - {{lengths: [256, 512, 1024], heads: [4, 8], dtypes: [float32, bfloat16], metrics: [forward_ms]}}
-  - {{lengths: [256, 512, 1024], heads: [4, 8], dtypes: [float32, bfloat16], metrics: [forward_backward_ms]}}
-  - {{lengths: [256, 512, 1024], heads: [4, 8], metrics: [peak_mib]}}
-  - {{scope: model, lengths: [64, 128], heads: [4], head_dim: [16], metrics: [train_step_ms]}}
-accuracy:
-  - {{task: registers, train_length: 64, test_lengths: [64, 128, 256, 512]}}
-  - {{task: short_text, train_length: 48, test_lengths: [48, 96, 192]}}
 """
 HOSTILE = "<script>alert(1)</script> | a\n| b \x1b[31m"
 Make = Callable[..., list[Record]]
@@ -71,19 +55,10 @@ def make(make_record: Callable[..., Record]) -> Make:
                 block = f"{run} {process} {cell.without('encoding') if cell.kind == 'cost' else cell.id}"
                 one = make_record(cell, suite="few", run=f"{machine} {run}", block_run=block, **changes)
                 place = one.environment.model_copy(update={"machine": machine, "cpu": cpu or machine, "dirty": False})
-                found.append(apart(one.model_copy(update={"environment": place})))
+                found.append(one.model_copy(update={"environment": place}))
         return found
 
     return made
-
-
-def apart(record: Record) -> Record:
-    """With a training curve that no other seed has."""
-    if not isinstance(record.reading, AccuracyReading):
-        return record
-    assert isinstance(record.cell, AccuracyCell)
-    curve = tuple(one.model_copy(update={"loss": one.loss + record.cell.seed}) for one in record.reading.curve)
-    return record.model_copy(update={"reading": record.reading.model_copy(update={"curve": curve})})
 
 
 def keep(records: Iterable[Record], folder: str = "results") -> list[Record]:
@@ -180,7 +155,7 @@ def test_who_did_not_learn_stands_apart(make: Make) -> None:
     accuracy, _, rest = page().partition("## Did not learn")
     assert "| none " not in accuracy
     assert "| none " in rest.partition("## Cost")[0]
-    assert "over 6 seeds" in rest
+    assert "over 6 trainings" in rest
 
 
 def test_ranks_are_groups_and_few_seeds_are_underpowered(make: Make) -> None:
@@ -260,33 +235,6 @@ def test_nothing_to_read_is_wrong_input(place: str, capsys: pytest.CaptureFixtur
     assert not Path("reports").exists()
 
 
-@pytest.mark.parametrize("line", ['{"kind": "recor', '{"kind": "record"}', "[]", '{"kind": "record", "at": NaN}'])
-def test_a_line_that_is_no_record_is_named(make: Make, line: str, capsys: pytest.CaptureFixture[str]) -> None:
-    keep(make())
-    path = Path("results", "one", "few.jsonl")
-    count = len(path.read_text().splitlines())
-    with path.open("a", encoding="utf-8") as file:
-        file.write(f"{line}\n")
-    assert cli.main(["leaderboard"]) == 2
-    assert f"results/one/few.jsonl:{count + 1}: no record" in capsys.readouterr().err
-
-
-def test_a_sample_that_is_no_number_is_named(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
-    records = keep(make())
-    path = Path("results", "one", "few.jsonl")
-    sample = str(records[0].reading.samples_ms[3])  # type: ignore[union-attr]
-    path.write_text(path.read_text().replace(sample, "NaN", 1))
-    assert cli.main(["leaderboard"]) == 2
-    assert "no record" in capsys.readouterr().err
-
-
-def test_a_last_line_cut_short_counts_for_nothing(make: Make) -> None:
-    keep(make())
-    with Path("results", "one", "few.jsonl").open("a", encoding="utf-8") as file:
-        file.write('{"kind": "record", "sch')
-    assert cli.main(["leaderboard"]) == 0
-
-
 def test_what_a_record_says_is_shown_inert(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
     changes = {"suite": HOSTILE, "status": "failed", "fault": "error", "message": HOSTILE}
     hostile = [one.model_copy(update=changes | {"reading": None}) for one in make("two") if is_of("cost", "rope")(one)]
@@ -316,57 +264,6 @@ def test_a_command_loads_what_it_needs(command: str, spared: str, make: Make) ->
     keep(make())
     code = f"import sys; from grape_bench.cli import main; sys.exit(main(['{command}']) or '{spared}' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(HOME)}, check=True)
-
-
-class Ran(NamedTuple):
-    seconds: float
-    peak_mib: float
-
-
-@pytest.mark.parametrize("count", [20_000, pytest.param(200_000, marks=pytest.mark.slow)])
-def test_it_reads_many_records(
-    count: int, make_record: Callable[..., Record], capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_many(Path("results"), count, make_record)
-    ran = measured([sys.executable, "-m", "grape_bench", "leaderboard"])
-    with capsys.disabled():
-        sys.stdout.write(f"\n{count:,} records: {ran.seconds:.1f} s, {ran.peak_mib:,.0f} MiB at most\n")
-    assert ran.peak_mib < 2048
-    assert page().count("### machine-") == -(-count // 7600)
-
-
-def write_many(folder: Path, count: int, make_record: Callable[..., Record]) -> None:
-    """So many records of 50 encodings, machine after machine."""
-    suite = parse(MANY.format(encodings=", ".join(f"rope(base={1000 * n})" for n in range(1, 50))), "many.yaml")
-    records = [make_record(cell, suite="many").model_dump(mode="json", by_alias=True) for cell in expand(suite)]
-    for number in range(-(-count // 7600)):
-        path = folder / f"machine-{number}" / "many.jsonl"
-        path.parent.mkdir(parents=True)
-        lines = list(one_machine(records, path.parent.name))[: count - 7600 * number]
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def one_machine(records: list[dict[str, Any]], name: str) -> Iterator[str]:
-    """All cells on one machine, each time in five processes: 7600 lines."""
-    rng = random.Random(name)
-    for one in records:
-        own = {"environment": one["environment"] | {"machine": name, "cpu": name}, "run": f"run-{name}"}
-        for process in range(5 if one["reading"]["kind"] == "time" else 1):
-            if one["reading"]["kind"] == "time":
-                slower = rng.gauss(1, 0.02)
-                own["reading"] = one["reading"] | {"samples_ms": [ms * slower for ms in one["reading"]["samples_ms"]]}
-            block = [one["cell"].get(key) for key in ("metric", "length", "heads", "dtype", "seed")]
-            yield json.dumps(one | own | {"block_run": f"{process} {block}"})
-
-
-def measured(command: list[str]) -> Ran:
-    """Time and peak memory of a command in a process of its own."""
-    began = time.perf_counter()
-    with subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(HOME)}, stdout=subprocess.DEVNULL) as process:
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
-    return Ran(time.perf_counter() - began, usage.ru_maxrss / 1024)
 
 
 def read_text(record: Record, text: str, nats: float) -> Record:

@@ -19,7 +19,7 @@ from grape_bench.placing import Place
 from grape_bench.progress import Progress
 from grape_bench.record import Record, RunStart
 from grape_bench.registry import Registry
-from grape_bench.store import Store
+from grape_bench.store import DiskError, Store, Writer
 from grape_bench.suite import Suite
 from grape_bench.view import View
 from grape_bench.worker import Finished, Note, Protocol, Result
@@ -37,8 +37,7 @@ accuracy:
 """
 START = RunStart(run="run-1", suite="tiny", at="2024-01-02T00:00:00Z")
 LOST = Died("the node is gone", killed=False, lost=True)
-
-
+CRASH = Died("the process ended by signal SIGSEGV", killed=False)
 Script = Callable[[Block, int], Event | None]
 
 
@@ -48,6 +47,7 @@ class Stub(Executor):
 
     Args:
         dead: names of places that are gone; begun: what was started, and where.
+        said, left: why the run stopped, and what it left.
     """
 
     fabricate: Callable[..., Record]
@@ -56,6 +56,7 @@ class Stub(Executor):
     begun: list[tuple[str, Block]] = field(default_factory=list)
     events: list[tuple[int, Event]] = field(default_factory=list)
     said: str = ""
+    left: list[Block] = field(default_factory=list)
 
     def alive(self, place: Place) -> bool:
         return place.name not in self.dead
@@ -92,7 +93,7 @@ class Bench:
             machines = {place.environment.machine for place in places}
             writers = {one: held.enter_context(self.store.writing(one, "tiny")) for one in machines}
             loop = Loop(self.suite, Ledger(START, writers), executor, places, Protocol(), progress)
-            executor.said = loop.run(found.jobs)
+            executor.said, executor.left = loop.run(found.jobs), loop.left
         return executor
 
     def counts(self, machine: str) -> Counter[tuple[str, str]]:
@@ -187,3 +188,16 @@ def test_a_run_without_places_stops_and_says_what_is_left(bench: Bench, box: tup
     left = bench.agenda(box).jobs
     assert {job.block.cells[0].metric for job in left} == {"forward_ms", "peak_mib"}
     assert {job.kind[0] for job in left if job.kind} == {"old-gpu"}
+
+
+@pytest.mark.parametrize("end", [None, CRASH], ids=["a whole block", "a death"])
+def test_what_cannot_be_written_is_left_to_do(
+    bench: Bench, box: tuple[Place, ...], monkeypatch: pytest.MonkeyPatch, end: Event | None
+) -> None:
+    def full(self: Writer, lines: Sequence[Record]) -> None:
+        raise DiskError("tiny.jsonl cannot be written: No space left on device")
+
+    monkeypatch.setattr(Writer, "append", full)
+    done = bench.run(box[:1], lambda block, attempt: end)
+    assert "No space left on device" in done.said
+    assert Counter(map(str, done.left)) == Counter(str(job.block) for job in bench.agenda(box[:1]).jobs)

@@ -181,3 +181,26 @@ def test_the_configuration_of_the_allocator_is_read_by_its_newer_name_first(monk
 
 def test_a_record_of_a_cpu_has_no_word_of_an_allocator(readings):
     assert "allocator" not in readings["attention"]
+
+
+BOUNDED = """
+import resource
+from grape_bench import memory
+
+hard = resource.RLIM_INFINITY if {hard} is None else {hard}
+resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
+memory.bound(0.5, "cpu")
+print(resource.getrlimit(resource.RLIMIT_DATA)[0])
+try:
+    bytearray(2**30)
+except MemoryError:
+    print("refused")
+"""
+
+
+@pytest.mark.parametrize(("hard", "limit"), [(None, 2**29), (2**30, 2**29), (2**28, 2**28)])
+def test_a_bound_refuses_what_goes_beyond_it_and_never_raises_that_of_a_scheduler(hard, limit):
+    pytest.importorskip("resource")
+    script = BOUNDED.format(hard=hard)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == [str(limit), "refused"], done.stderr

@@ -7,7 +7,7 @@ import pytest
 
 from grape_bench.cell import AccuracyCell, Block, CostCell
 from grape_bench.environment import Environment
-from grape_bench.placing import Job, Place, kind, place_next, room
+from grape_bench.placing import Job, Kind, Place, place_next, room
 
 COST = Block((CostCell(metric="forward_ms", length=16, encoding="rope"),))
 TRAINING = Block((AccuracyCell(task="registers", train_length=16, test_lengths=(16,), seed=0, encoding="rope"),))
@@ -53,20 +53,23 @@ def test_one_device_is_either_for_one_cost_block_or_for_trainings(box: dict[str,
 
 
 def test_a_cost_of_one_kind_of_device_is_measured_on_no_other(box: dict[str, Place]) -> None:
-    new, old = kind(box["2"].environment), kind(box["0"].environment)
-    assert new != old == kind(box["1"].environment)
+    new, old = box["2"].kind, box["0"].kind
+    assert new != old == box["1"].kind
     assert filled([Job(COST, new), Job(COST, new), Job(COST, old)], list(box.values())) == ["2", "-", "0"]
 
 
 def test_a_block_that_waits_for_one_kind_leaves_the_other_to_those_behind_it(box: dict[str, Place]) -> None:
-    new = kind(box["2"].environment)
+    new = box["2"].kind
     jobs = [Job(TRAINING), Job(TRAINING), Job(TRAINING), Job(COST, new), Job(TRAINING)]
     assert filled(jobs, list(box.values())) == ["0", "1", "2", "-", "0"]
 
 
 def test_other_software_is_another_kind(environment: Environment) -> None:
-    assert kind(environment) != kind(environment.model_copy(update={"driver": "570.1"}))
-    assert kind(environment) == kind(environment.model_copy(update={"load": 3.0}))
+    def kind(**changes: object) -> Kind:
+        return Place("0", environment.model_copy(update=changes), slots=1).kind
+
+    assert kind() != kind(driver="570.1")
+    assert kind() == kind(load=3.0)
 
 
 def test_a_job_that_is_not_ready_is_passed_over(box: dict[str, Place]) -> None:
@@ -76,7 +79,7 @@ def test_a_job_that_is_not_ready_is_passed_over(box: dict[str, Place]) -> None:
 
 
 def test_a_job_of_a_kind_that_is_gone_waits_and_holds_up_nobody(box: dict[str, Place]) -> None:
-    new = kind(box["2"].environment)
+    new = box["2"].kind
     assert filled([Job(COST, new), Job(COST)], [box["0"]]) == ["-", "0"]
 
 

@@ -6,7 +6,8 @@ import pytest
 from grape_bench.cell import AccuracyCell, CostCell
 from grape_bench.interval import Interval
 from grape_bench.ranking import by_seed, compare, compare_scores, judge, seed_of
-from grape_bench.record import AccuracyReading, MemoryReading, Score, TimeReading
+from grape_bench.record import AccuracyReading, MemoryReading, TimeReading
+from grape_bench.score import Score
 
 COST = CostCell(metric="forward_ms", encoding="rope", length=128)
 

@@ -1,45 +1,49 @@
-"""Scores: accuracies as they have always been, and losses beside them."""
+"""Records as they are written: what of them is checked, and what is left out where it says nothing."""
 
-import math
+import json
+import re
+from collections.abc import Callable
 
 import pytest
+from pydantic import ValidationError
 
-from grape_bench.record import LEARNED_LOSS, AccuracyReading, Score
+from grape_bench.cell import CostCell
+from grape_bench.gpu_reading import GpuReading
+from grape_bench.record import AccuracyReading, MemoryReading, Record, RunStart, TimeReading, run_name
 
-OLD = {"length": 64, "group": "recall", "correct": 800, "total": 1000, "blind": 0.25, "chance": 0.1}
-LOSS = OLD | {"group": "end", "nats": 1500.0, "blind_nats": 3.0}
-
-
-def test_a_score_of_before_reads_as_it_did() -> None:
-    found = Score.model_validate(OLD)
-    assert (found.accuracy, found.loss, found.figure, found.merit) == (0.8, None, 0.8, 0.8)
-    assert found.normalised == pytest.approx((0.8 - 0.25) / 0.75)
-    assert found.learned(0.73)
-    assert not found.learned(0.74)
+TIMED, PEAK = (CostCell(metric=one, encoding="rope", length=8) for one in ("forward_ms", "peak_mib"))
+TIMES = TimeReading(samples_ms=(1.5,), wall_ms=(2.0,), clock="process_time")
+GPU = GpuReading(mode="graph", flushed_mib=120.0, plain_ms=0.2, launch_bound=True)
+SCORE = {"length": 64, "group": "recall", "correct": 800, "total": 1000, "blind": 0.25, "chance": 0.1}
 
 
-def test_less_loss_has_more_merit_and_the_share_of_the_blind_loss_that_is_saved() -> None:
-    found, worse = Score.model_validate(LOSS), Score.model_validate(LOSS | {"nats": 1600.0})
-    assert (found.loss, found.figure, found.merit) == (1.5, 1.5, -1.5)
-    assert found.normalised == pytest.approx(0.5)
-    assert worse.merit < found.merit
-    assert worse.normalised < found.normalised
+def written(record: Record) -> dict[str, object]:
+    found: dict[str, object] = json.loads(record.model_dump_json(by_alias=True))["reading"]
+    return found
 
 
-def test_a_perfect_loss_is_one_and_a_blind_one_is_nothing() -> None:
-    scores = [Score.model_validate(LOSS | {"nats": nats}).normalised for nats in (0.0, 3000.0, 6000.0)]
-    assert scores == [1.0, 0.0, -1.0]
-    assert math.isnan(Score.model_validate(LOSS | {"blind_nats": None}).normalised)
-
-
-def test_a_loss_has_learned_by_a_bar_of_its_own() -> None:
-    """No language model saves three quarters of a unigram's loss."""
-    border = 3000.0 * (1 - LEARNED_LOSS)
-    assert Score.model_validate(LOSS | {"nats": border - 1}).learned(0.75)
-    assert not Score.model_validate(LOSS | {"nats": border + 1}).learned(0.75)
+def test_a_record_of_a_cpu_has_no_key_of_a_gpu(make_record: Callable[..., Record]) -> None:
+    times, peak = (make_record(TIMED, reading=TIMES), make_record(PEAK, reading=MemoryReading(peak_mib=1.0)))
+    assert "gpu" not in written(times)
+    assert "allocator" not in written(peak)
+    there = make_record(TIMED, reading=TIMES.model_copy(update={"gpu": GPU}))
+    assert Record.model_validate_json(there.model_dump_json(by_alias=True)) == there
+    assert written(there)["gpu"] == json.loads(GPU.model_dump_json())
 
 
 def test_a_reading_of_before_has_no_text_and_no_controls() -> None:
-    values = {"headline": "recall", "scores": (OLD,), "curve": (), "lr": 1e-3, "data_sha": "0", "parameters": 1}
+    values = {"headline": "recall", "scores": (SCORE,), "curve": (), "lr": 1e-3, "data_sha": "0", "parameters": 1}
     found = AccuracyReading.model_validate({**values, "train_s": 1.0, "train_cpu_s": 1.0})
     assert (found.text_sha, found.windowed, found.truncated) == (None, (), ())
+
+
+@pytest.mark.parametrize(
+    "at", ["2025-01-01", "2025-02-30T00:00:00Z", "2025-01-01T00:00:00+01:00", "1025-01-01T00:00:00Z"]
+)
+def test_a_moment_that_is_none_in_utc_is_refused(at: str) -> None:
+    with pytest.raises(ValidationError):
+        RunStart(run="r", suite="quick", at=at)
+
+
+def test_the_name_of_a_run_is_its_second_and_four_digits_of_chance() -> None:
+    assert re.fullmatch("20250102T030405-[0-9a-f]{4}", run_name("2025-01-02T03:04:05.678Z"))

@@ -1,31 +1,26 @@
-"""Real worker processes on tiny suites: what is measured, what resumes, and whom a death is blamed on."""
+"""Real worker processes on tiny suites: what is measured, what is refused, and what a second run does."""
 
 import os
 import shutil
-import signal
-import subprocess
-import sys
-import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from multiprocessing import Pipe
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+import torch
 
 from grape_bench import suite as suites
-from grape_bench.environment import Environment
+from grape_bench.cell import AccuracyCell
 from grape_bench.errors import UserError
-from grape_bench.executors import Died
-from grape_bench.executors._processes import Processes, _Worker
+from grape_bench.origin import VARIABLE, announce, locate
 from grape_bench.record import AccuracyReading, MemoryReading, Record, TimeReading
 from grape_bench.runner import RunOptions, plan, run, run_cell
 from grape_bench.store import Store
 from grape_bench.suite import Suite
-from grape_bench.worker import Finished
+from grape_bench.tuning import candidates
 
 HEAD = "title: Tiny\nbaseline: none\nprocesses: 1\n"
 COST = """
@@ -44,6 +39,19 @@ accuracy:
     model: {{width: 16, layers: 2, heads: 2}}
     training: {{steps: {steps}, batch: 4, warmup: 2, test_examples: 10}}
 """
+BROKEN = '''
+from grape_bench.encodings import Encoding
+
+
+class Broken(Encoding):
+    """Turns nothing."""
+
+    def __init__(self, site):
+        super().__init__()
+
+    def rotate(self, q, k, features, at):
+        raise ZeroDivisionError("no planes are left")
+'''
 
 
 def parsed(text: str) -> Suite:
@@ -66,41 +74,24 @@ def files(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.glob("*/*.jsonl")}
 
 
-def grandchildren(of: psutil.Process) -> list[psutil.Process]:
-    """The workers of a runner are the children of its fork server."""
-    found = []
-    for child in of.children():
-        try:
-            found += child.children()
-        except psutil.NoSuchProcess:
-            continue
-    return found
-
-
-def wait_for(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        try:
-            if found := condition():
-                return found
-        except psutil.NoSuchProcess:
-            continue
-        time.sleep(0.005)
-    raise AssertionError("it did not happen in time")
-
-
-def started(folder: Path) -> bool:
-    """The run has looked at the machine and written its first line."""
-    return any(folder.glob("*/*.jsonl"))
-
-
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Suite, Any]:
+def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, tuple[Path, Suite, Any]]:
     """A whole suite with one of each kind of end, run once."""
-    folder = tmp_path_factory.mktemp("results")
-    text = tiny("none, rope, \"alibi(form='causal')\", fourier(periods=-1)")
-    suite = parsed(text.replace("metrics: [forward_ms]", "metrics: [forward_ms, peak_mib, decode_ms]"))
-    return folder, suite, run(suite, options(folder))
+    folder, plugin = tmp_path_factory.mktemp("results"), tmp_path_factory.mktemp("plugins") / "broken.py"
+    plugin.write_text(BROKEN, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(VARIABLE, "")  # and as it was, after this
+        announce([locate("encodings", f"{plugin}:Broken")])
+        text = tiny("none, rope, \"alibi(form='causal')\", Broken")
+        suite = parsed(text.replace("metrics: [forward_ms]", "metrics: [forward_ms, peak_mib, decode_ms]"))
+        return os.environ[VARIABLE], (folder, suite, run(suite, options(folder)))
+
+
+@pytest.fixture
+def measured(once: tuple[str, tuple[Path, Suite, Any]], monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Suite, Any]:
+    plugins, done = once
+    monkeypatch.setenv(VARIABLE, plugins)
+    return done
 
 
 def test_every_cell_has_one_record_of_its_own(measured: tuple[Path, Suite, Any]) -> None:
@@ -137,13 +128,11 @@ def test_an_encoding_that_cannot_live_here_is_skipped_with_its_sentence(measured
 
 def test_an_encoding_that_raises_fails_and_the_rest_goes_on(measured: tuple[Path, Suite, Any]) -> None:
     folder, _, _ = measured
-    failed = [one for one in records(folder) if one.cell.encoding.startswith("fourier")]
+    failed = [one for one in records(folder) if one.cell.encoding == "Broken"]
     assert len(failed) == 4
     for one in failed:
         assert (one.status, one.fault) == ("failed", "error")
-        assert one.message is not None
-        assert "RuntimeError" in one.message
-        assert "negative" in one.message
+        assert one.message == "ZeroDivisionError: no planes are left (rotate, line 12)"
     assert {one.status for one in records(folder) if one.cell.encoding in ("none", "rope")} == {"ok"}
 
 
@@ -209,7 +198,7 @@ def test_failed_cells_are_tried_again_when_asked(measured: tuple[Path, Suite, An
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     outcome = run(suite, options(tmp_path, retry_failed=True, only=("metric=accuracy",)))
     new = records(tmp_path)[len(records(folder)) :]
-    assert [one.cell.encoding for one in new] == ["fourier(periods=-1)"]
+    assert [one.cell.encoding for one in new] == ["Broken"]
     assert outcome.failed == 1
 
 
@@ -223,28 +212,32 @@ def test_one_cell_is_measured_in_this_process_and_not_recorded(measured: tuple[P
         run_cell(suite, options(folder), "zzzz")
 
 
-def test_a_worker_that_is_killed_costs_the_member_it_worked_on(tmp_path: Path) -> None:
-    suite, me = parsed(tiny("none, rope, clamp", steps=4)), psutil.Process()
+def test_a_tuned_cell_is_measured_alone_at_the_rate_that_is_on_record(
+    make_record: Callable[..., Record], tmp_path: Path
+) -> None:
+    suite = parsed(
+        tiny("none", cost=False, more="seeds: [0]\n").replace(
+            "    training:", "    tune: {lr: [0.001, 0.002]}\n    training:"
+        )
+    )
+    (cell,) = suites.expand(suite)
+    assert isinstance(cell, AccuracyCell)
+    assert "none of the learning rates 0.001, 0.002 was trained" in run_cell(suite, options(tmp_path), cell.id)
+    first, second = candidates(cell)
+    with Store(tmp_path).writing("machine", "tiny") as writer:
+        writer.append([make_record(first, status="failed", fault="nan"), make_record(second)])
+    assert '"lr": 0.002' in run_cell(suite, options(tmp_path), cell.id)
 
-    def kill_first() -> None:
-        wait_for(lambda: started(tmp_path))
-        wait_for(lambda: grandchildren(me))[0].send_signal(signal.SIGKILL)
 
-    killer = threading.Thread(target=kill_first)
-    killer.start()
-    outcome = run(suite, options(tmp_path))
-    killer.join()
-    found = records(tmp_path)
-    (killed,) = [one for one in found if one.status != "ok"]
-    assert (killed.status, killed.fault, killed.cell.metric) == ("failed", "killed", "forward_ms")
-    assert killed.message is not None
-    assert "SIGKILL" in killed.message
-    rest = [one for one in found if one.status == "ok" and one.role == "member"]
-    assert {one.id for one in rest} == {cell.id for cell in suites.expand(suite)} - {killed.id}
-    assert len({one.block_run for one in rest if one.cell.metric == "forward_ms"}) == 1, "still side by side"
-    assert (outcome.measured, outcome.failed) == (5, 1)
-    again = run(suite, options(tmp_path))
-    assert (again.measured, again.failed) == (0, 1), "it is not tried again unless asked"
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_a_device_that_is_not_here_is_said(tmp_path: Path) -> None:
+    suite = parsed(tiny("none", cost=False))
+    (cell,) = suites.expand(suite)
+    elsewhere = replace(options(tmp_path), device="cuda")
+    with pytest.raises(UserError, match="torch finds no CUDA device"):
+        run_cell(suite, elsewhere, cell.id)
+    with pytest.raises(UserError, match="torch finds no CUDA device"):
+        plan(suite, elsewhere)
 
 
 def test_a_training_that_takes_too_long_is_stopped(tmp_path: Path) -> None:
@@ -254,89 +247,9 @@ def test_a_training_that_takes_too_long_is_stopped(tmp_path: Path) -> None:
     assert (record.status, record.fault) == ("failed", "timeout")
     assert record.message == "stopped after 0.005 minutes"
     assert outcome.failed == 1
-    assert not grandchildren(psutil.Process())
+    assert not [worker for server in psutil.Process().children() for worker in server.children()]
     again = run(suite, options(tmp_path))
     assert (again.measured, again.failed) == (0, 1)
-
-
-@pytest.fixture
-def runner(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A runner in a process of its own, on the suite of `tmp_path`."""
-    script = (
-        "from pathlib import Path\n"
-        "from grape_bench import suite\n"
-        "from grape_bench.runner import RunOptions, run\n"
-        f"tiny = suite.load(Path({str(tmp_path / 'tiny.yaml')!r}))\n"
-        f"run(tiny, RunOptions(results=Path({str(tmp_path)!r}), device='cpu'))\n"
-    )
-    (tmp_path / "tiny.yaml").write_text(tiny(more="seeds: [0, 1, 2, 3]\n", steps=30))
-    # What it says goes nowhere: the end of a pipe would outlive it in its children.
-    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen([sys.executable, "-c", script], **silent)
-    yield process
-    process.kill()
-    process.wait()
-
-
-def test_after_a_kill_the_next_run_does_only_what_is_missing(runner: subprocess.Popen[bytes], tmp_path: Path) -> None:
-    suite = suites.load(tmp_path / "tiny.yaml")
-    cells = {cell.id for cell in suites.expand(suite)}
-    assert len(cells) == 2 + 8
-    (path,) = wait_for(lambda: list(tmp_path.glob("*/tiny.jsonl")))
-    wait_for(lambda: path.read_bytes().count(b'"kind":"accuracy","metric"') >= 2)
-    workers = grandchildren(psutil.Process(runner.pid))
-    os.kill(runner.pid, signal.SIGKILL)
-    runner.wait()
-    before = records(tmp_path)
-    done = {one.id for one in before}
-    assert 4 <= len(done) < len(cells), "in the middle"
-    _, alive = psutil.wait_procs(workers, timeout=5)
-    assert not alive, "workers end with their runner"
-
-    outcome = run(suite, options(tmp_path))
-    after = [one for one in records(tmp_path) if one.role == "member"]
-    assert Counter(one.id for one in after) == dict.fromkeys(cells, 1)
-    assert outcome.measured == len(cells) - len(done)
-    assert outcome.known == len(done)
-    assert len({one.reading.data_sha for one in after if isinstance(one.reading, AccuracyReading)}) == 4, "one a seed"
-
-
-class Process:
-    """The end of a process, as an executor sees it."""
-
-    def __init__(self, exitcode: int):
-        self.exitcode = exitcode
-
-    def join(self) -> None:
-        return None
-
-
-def ended(tmp_path: Path, exitcode: int, sent: list[Any]) -> list[list[Any]]:
-    """What an executor tells of a worker that sent this and ended so, look by look."""
-    executor = Processes()
-    here, there = Pipe(duplex=False)
-    executor._workers[1] = _Worker(Process(exitcode), here, tmp_path / "none.log", 0)  # type: ignore[arg-type]
-    for one in sent:
-        there.send(one)
-    there.close()
-    looks = [[event for _, event in executor.wait(0.1)] for _ in range(len(sent) + 2)]
-    executor.close()
-    return looks
-
-
-def test_how_a_worker_ends_after_its_block_is_nobodys_business(tmp_path: Path, environment: Environment) -> None:
-    """A library may crash when its process closes; the block is measured nevertheless."""
-    finished = Finished((), environment, 1.0)
-    assert ended(tmp_path, -signal.SIGSEGV, [finished]) == [[finished], [], []]
-
-
-def test_a_worker_that_leaves_without_a_word_has_died(tmp_path: Path) -> None:
-    """Also with exit code 0, as after `sys.exit()`; else the runner would wait for it until its limit."""
-    for exitcode in (0, 3, -signal.SIGKILL):
-        (event,), *later = ended(tmp_path, exitcode, [])
-        assert isinstance(event, Died)
-        assert event.killed is (exitcode == -signal.SIGKILL)
-        assert later == [[]]
 
 
 def test_a_member_refused_in_one_process_is_not_tried_in_the_next(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from grape_bench.cell import AccuracyCell, Block, CostCell
 from grape_bench.environment import Environment
 from grape_bench.record import Record, RunStart
-from grape_bench.schedule import Line, earlier_failures, estimate, pending, processes_on, words
+from grape_bench.schedule import Line, earlier_failures, estimate, pending, processes_on, standing, words
 from grape_bench.suite import group
 
 Make = Callable[..., Record]
@@ -31,7 +31,7 @@ def todo(environment: Environment) -> Callable[..., list[list[str]]]:
         lines: Iterable[Line], *, blocks: list[Block] = BLOCKS, processes: int = 1, retry: bool = False, **here: object
     ) -> list[list[str]]:
         where = environment.model_copy(update=here)
-        found = pending(blocks, lines, where, processes=processes, retry_failed=retry)
+        found = pending(blocks, standing(blocks, lines), where, processes=processes, retry_failed=retry)
         return [[cell.encoding for cell in block.cells] for block in found]
 
     return left
@@ -178,6 +178,15 @@ def test_earlier_failures_are_cells_whose_last_attempt_failed(make_record: Make,
     assert earlier_failures(BLOCKS, lines, environment) == 2
     elsewhere = environment.model_copy(update={"torch": "2.98.0"})
     assert earlier_failures(BLOCKS, lines, elsewhere) == 1
+
+
+@pytest.mark.parametrize(("only", "failures"), [(("metric=forward_ms", "encoding=rope"), 0), (("metric=peak_mib",), 1)])
+def test_a_failure_that_a_fresh_run_voids_is_none_any_more(
+    make_record: Make, environment: Environment, only: tuple[str, ...], failures: int
+) -> None:
+    """Also where that run was interrupted: the next one measures it, and must not count it as failed before."""
+    lines = [make_record(TIMED[1], status="failed", fault="error", message="no"), start(fresh=True, only=only)]
+    assert earlier_failures(BLOCKS, standing(BLOCKS, lines), environment) == failures
 
 
 def test_an_estimate_is_the_mean_of_like_blocks(make_record: Make) -> None:

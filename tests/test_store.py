@@ -8,7 +8,8 @@ import pytest
 from grape_bench.cell import AccuracyCell, CostCell
 from grape_bench.environment import Environment
 from grape_bench.errors import UserError
-from grape_bench.record import AccuracyReading, CurvePoint, MemoryReading, Record, RunStart, Score, TimeReading
+from grape_bench.record import AccuracyReading, CurvePoint, MemoryReading, Record, RunStart, TimeReading
+from grape_bench.score import Score
 from grape_bench.store import DiskError, Store
 
 PLACE = Environment(
@@ -136,6 +137,16 @@ def test_a_folder_that_cannot_be_made_is_a_users_error(tmp_path: Path) -> None:
     (tmp_path / "results").write_text("a file")
     with pytest.raises(UserError, match="cannot be written"), Store(tmp_path / "results").writing("toy", "quick"):
         pass
+
+
+def test_a_writer_that_was_refused_holds_nothing(store: Store) -> None:
+    path = store.path("toy", "quick")
+    path.mkdir(parents=True)
+    with pytest.raises(UserError, match=r"quick\.jsonl is a folder") as refused, store.writing("toy", "quick"):
+        pass
+    path.rmdir()
+    write(store, cost())
+    assert len(store.records("quick")) == 1, refused
 
 
 def test_a_block_that_does_not_fit_on_the_disk_leaves_no_trace(tmp_path: Path) -> None:

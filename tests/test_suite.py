@@ -102,9 +102,9 @@ def test_a_grid_may_take_some_of_the_encodings_and_then_has_no_baseline() -> Non
 def test_ten_thousand_cells_take_less_than_two_seconds() -> None:
     lengths = list(range(1, 2501))
     found = suite(f"{HEAD}baseline: rope\ncost:\n  - {{lengths: {lengths}, metrics: [forward_ms]}}\n")
-    started = time.perf_counter()
+    started = time.process_time()
     blocks = group(expand(found), found.baseline)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
     assert (len(blocks), {len(block.cells) for block in blocks}) == (2500, {4})
 
 

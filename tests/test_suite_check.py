@@ -119,6 +119,16 @@ def test_whole_numbers_may_be_written_as_floats() -> None:
             "[64]\n    training: {adapt: 2}",
             "13: accuracy[0].training.adapt: a layer norm keeps no statistics",
         ),
+        (
+            "seeds: [3, 0]",
+            "skips: [{only: [heads=4, lenght=8], reason: known}]",
+            "4: skips[0].only[1]: filter 'lenght=8': there is no key 'lenght'. Did you mean 'length'?",
+        ),
+        (
+            "seeds: [3, 0]",
+            "skips: [{only: [encoding=roope], reason: known}]",
+            "4: skips[0].only[0]: there is no encoding named 'roope'. Did you mean 'rope'?",
+        ),
         ("[64, 96]", "[64]\n  - 17", "13: accuracy[1]: must be a mapping of keys to values, not 17"),
     ],
 )
@@ -152,10 +162,10 @@ def test_a_suite_that_measures_nothing_is_refused() -> None:
 
 def test_a_suite_without_end_is_refused_at_once() -> None:
     axis = f"[{', '.join(map(str, range(1, 2000)))}]"
-    started = time.perf_counter()
+    started = time.process_time()
     [line] = refusal(f"{HEAD}cost:\n  - {{lengths: {axis}, batch: {axis}, metrics: [forward_ms]}}\n")
     assert line.endswith(f"{1999 * 1999 * 4:,} cells; a suite has at most 20,000")
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_the_schema_file_is_up_to_date() -> None:

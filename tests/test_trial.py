@@ -4,7 +4,8 @@ import pytest
 
 from grape_bench.cell import AccuracyCell, TrainingOptions
 from grape_bench.outcome import outcomes
-from grape_bench.record import AccuracyReading, CurvePoint, Score
+from grape_bench.record import AccuracyReading, CurvePoint
+from grape_bench.score import Score
 from grape_bench.trial import courses
 
 

@@ -3,7 +3,8 @@
 import pytest
 
 from grape_bench.cell import AccuracyCell, TrainingOptions
-from grape_bench.record import AccuracyReading, CurvePoint, Score
+from grape_bench.record import AccuracyReading, CurvePoint
+from grape_bench.score import Score
 from grape_bench.tuning import TUNING_SEED, candidates, choose, missing
 
 RATES = (1e-3, 3e-3, 6e-3)

@@ -38,6 +38,7 @@ def test_at_least_forty_configurations_are_verified_and_all_are_known() -> None:
         ("sinusoidal + rope", False, True, None, ()),
         ("rope + t5 + fourier", True, True, False, ("Toeplitz", "LowRank")),
         ("fox + alibi", True, None, True, ("LowRank", "LowRank")),
+        ("alibi + transformer_xl", True, None, False, ("LowRank", "LowRank", "LowRank")),
     ],
 )
 def test_laws_of_a_sum_follow_from_its_parts(
@@ -62,12 +63,13 @@ def test_ranks_and_lifts_are_those_of_the_algebra(environment: Environment) -> N
     assert [facts[text].rank for text in ("cope", "none")] == [None, None]
     assert facts["t5"].channels is None
     assert facts["alibi"].channels == 1
+    assert verify("alibi + transformer_xl(channels=6)", environment).channels == 1 + 2 + 6
 
 
 def test_the_printed_rotation_ends_in_1_with_its_residuals(run: Run) -> None:
     code, out = run("verify", "--encoding", f"{MIXED}:MixedRotation")
     assert code == 1
-    for law, residual in (("isometric", "0.999"), ("homomorphism", "1.999"), ("relative", "1.930")):
+    for law, residual in (("isometric", "0.9989"), ("homomorphism", "1.999"), ("relative", "1.93\n")):
         assert f"MixedRotation: {law} should hold, and its residual is {residual}" in out
     assert "1 verified: 0 as declared, 1 not, 0 skipped" in out
 
@@ -98,6 +100,34 @@ def test_a_residual_between_the_thresholds_agrees_with_neither() -> None:
         assert not Finding(law="path", residual=1e-6, must_hold=must_hold).agrees
         assert Finding(law="path", residual=None, must_hold=must_hold).agrees
     assert [str(Finding(law="path", residual=0.5, must_hold=one)) for one in (True, False)] == ["! 0.5", "✗ 0.5"]
+
+
+def test_a_small_residual_is_not_told_as_zero(environment: Environment) -> None:
+    given = verify("none", environment)
+    odd = given.model_copy(update={"findings": (Finding(law="path", residual=2.5e-6, must_hold=True),)})
+    assert "none: path should hold, and its residual is 2.5e-06\n" in summary([odd])
+
+
+def test_the_map_looks_inside_wrappers(environment: Environment) -> None:
+    """Direction and sources are also those of what is wrapped."""
+    found = {text: verify(text, environment) for text in ("layers(layers(fox))", "layers(rope)")}
+    directions = [row[3].text for row in catalogue.map_table(found).rows]
+    assert directions == ["causal", "both"]
+    page = catalogue.report(found.values())
+    table = page.sections[-1].pieces[0]
+    assert [row[0].text for row in table.rows] == ["layers", "fox", "rope"]
+
+
+def test_a_fact_that_a_file_computes_is_unknown_to_the_map(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from grape_bench.encodings import Encoding\n\n\n"
+        "class Mine(Encoding):\n    group = 'none'.upper()\n    laws = ('relative', 'reflection')\n\n"
+        "    def __init__(self, site):\n        super().__init__()\n"
+    )
+    code, _ = run("verify", "--encoding", f"{tmp_path / 'mine.py'}:Mine")
+    page = (tmp_path / "reports" / "encodings.md").read_text(encoding="utf-8")
+    assert code == 0
+    assert next(line for line in page.splitlines() if line.startswith("| Mine ")).split("|")[2].strip() == "–"
 
 
 def test_findings_of_an_older_version_are_not_shown(environment: Environment) -> None:

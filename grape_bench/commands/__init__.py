@@ -6,11 +6,17 @@ words, and `call(arguments)` does it and returns an exit code. What a command ne
 """
 
 import argparse
+import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
+
+from grape_bench.errors import UserError, allowed
+
+if TYPE_CHECKING:
+    from grape_bench.store import Store
 
 COMMANDS = (
     "run", "check", "list", "verify", "report", "records", "compare", "claims", "bundle", "validate", "leaderboard",
@@ -64,15 +70,23 @@ def add_plugins(parser: argparse.ArgumentParser, *kinds: str) -> None:
         )
 
 
+def number(word: str) -> float:
+    """The number that a word is; NaN where it is none, which is within no bounds."""
+    try:
+        return float(word)
+    except ValueError:
+        return math.nan
+
+
 def announce(arguments: argparse.Namespace) -> None:
     """Make plug-ins that were named known to this command and its workers; none is run yet, all are read."""
-    from grape_bench.origin import announce, locate, named
+    from grape_bench import origin
     from grape_bench.registry import Registry
 
     kinds = ("encoding", "backend")
-    announce(locate(f"{kind}s", word) for kind in kinds for word in getattr(arguments, kind, ()))
-    for origin in named():
-        Registry(origin.kind)[origin.name]
+    origin.announce(origin.locate(f"{kind}s", word) for kind in kinds for word in getattr(arguments, kind, ()))
+    for one in origin.named():
+        Registry(one.kind)[one.name]
 
 
 def execute_plugins() -> None:
@@ -88,3 +102,16 @@ def execute_plugins() -> None:
 def stem(word: str) -> str:
     """A suite's name, of its file or as it is."""
     return Path(word).stem if word.endswith((".yaml", ".yml")) else word
+
+
+def recorded(words: Sequence[str], store: "Store") -> list[str]:
+    """The suites that some words name, all with records if none.
+
+    Raises:
+        UserError: one of them has no records.
+    """
+    known, names = store.suites(), [stem(word) for word in words]
+    for name in names:
+        if name not in known:
+            raise UserError(f"{name} has no records under {store.folder}.{allowed(name, known)}")
+    return names or known

@@ -1,11 +1,12 @@
 """`check`: read suites, and say what is wrong or unwise in them."""
 
 import argparse
+import math
 import sys
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING
 
-from grape_bench.commands import DONE, FAILED, WRONG, add_plugins, add_results
+from grape_bench.commands import DONE, FAILED, WRONG, add_plugins, add_results, number
 from grape_bench.errors import UserError
 
 if TYPE_CHECKING:
@@ -31,12 +32,18 @@ def options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--memory",
-        type=float,
+        type=_gib,
         metavar="GIB",
         help="of the device that is to run the suites, for what does not fit; this machine's if left out",
     )
     add_results(parser)
     add_plugins(parser)
+
+
+def _gib(word: str) -> float:
+    if not 0 < (gib := number(word)) < math.inf:
+        raise argparse.ArgumentTypeError(f"must be GiB above 0, not {word!r}")
+    return gib
 
 
 def call(arguments: argparse.Namespace) -> int:
@@ -105,7 +112,8 @@ def _suite(word: str, arguments: argparse.Namespace) -> "list[Finding]":
     found = diagnose(Path(word), suite, machine, Store(arguments.results).records(suite.name))
     if arguments.format == "text":
         cells = expand(suite)
-        blocks = f"{len(cells)} cells in {len(group(cells, suite.baseline, suite.vary))} blocks"
+        blocks = group(cells, suite.baseline, suite.vary)
+        size = f"{len(cells)} cell{'s' * (len(cells) > 1)} in {len(blocks)} block{'s' * (len(blocks) > 1)}"
         said = f"{len(found)} finding{'s' * (len(found) > 1)}" if found else "ok"
-        print("\n".join([*([text(found)] if found else []), f"{word}: {said}, {blocks}"]))
+        print("\n".join([*([text(found)] if found else []), f"{word}: {said}, {size}"]))
     return found

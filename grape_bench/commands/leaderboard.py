@@ -23,12 +23,13 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def call(arguments: argparse.Namespace) -> int:
     from grape_bench import leaderboard
+    from grape_bench.printable import on_one_line
     from grape_bench.report import save
     from grape_bench.submissions import gathered
 
     with gathered(arguments.places) as found:
         for name, reasons in found.refused.items():
-            print(leaderboard.plain(f"{name}: refused"), *map(leaderboard.plain, reasons), sep="\n  ", file=sys.stderr)
+            print(on_one_line(f"{name}: refused"), *reasons, sep="\n  ", file=sys.stderr)
         if found.files:
             page = leaderboard.report(found)
             print(leaderboard.text(page), *save(page, arguments.reports), sep="\n")

@@ -3,8 +3,7 @@
 import argparse
 import json
 
-from grape_bench.commands import DONE, add_results, stem
-from grape_bench.errors import UserError, allowed
+from grape_bench.commands import DONE, add_results, recorded
 
 HELP = "print raw records, one line for each sample, as CSV or JSON"
 
@@ -22,12 +21,7 @@ def call(arguments: argparse.Namespace) -> int:
     from grape_bench.store import Store
 
     store = Store(arguments.results)
-    known = store.suites()
-    names = [stem(word) for word in arguments.suites]
-    for name in names:
-        if name not in known:
-            raise UserError(f"{name} has no records under {arguments.results}.{allowed(name, known)}")
-    records = [record for name in names or known for record in store.records(name)]
+    records = [record for name in recorded(arguments.suites, store) for record in store.records(name)]
     if arguments.json:
         print(json.dumps([record.model_dump(mode="json", by_alias=True) for record in records], indent=1))
     else:

@@ -15,6 +15,7 @@ from grape_bench.commands import (
     add_reports,
     add_results,
     execute_plugins,
+    number,
 )
 from grape_bench.errors import UserError
 
@@ -85,22 +86,15 @@ def call(arguments: argparse.Namespace) -> int:
 
 
 def _minutes(word: str) -> float:
-    if not 0 < (minutes := _number(word)) < math.inf:
+    if not 0 < (minutes := number(word)) < math.inf:
         raise argparse.ArgumentTypeError(f"must be minutes above 0, not {word!r}")
     return minutes
 
 
 def _gib(word: str) -> float:
-    if not _LEAST_GIB <= (gib := _number(word)) < 2**20:
+    if not _LEAST_GIB <= (gib := number(word)) < 2**20:
         raise argparse.ArgumentTypeError(f"must be GiB, and a worker needs at least {_LEAST_GIB}, not {word!r}")
     return gib
-
-
-def _number(word: str) -> float:
-    try:
-        return float(word)
-    except ValueError:
-        return math.nan
 
 
 def _options(arguments: argparse.Namespace) -> "RunOptions":

@@ -4,79 +4,19 @@ Shapes: B batch, H heads, T queries, S keys, D head channels, C model channels, 
 A file of this folder is an encoding of its name; its last line is `PLUGIN = Class`.
 """
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from grape_bench.bias import Bias, Sum
+from grape_bench.encodings._at import At, Site
 from grape_bench.errors import Unsupported
 from grape_bench.expression import Expression, Part
 from grape_bench.registry import Registry
 
-
-@dataclass(frozen=True)
-class Site:
-    """Where an encoding is installed.
-
-    Args:
-        width: model channels C; head_dim: D; layer: index of this layer of `layers`.
-        train_length: tokens of the training sequences; longest: tokens of the longest sequence it will be asked for.
-    """
-
-    width: int
-    heads: int
-    kv_heads: int
-    head_dim: int
-    train_length: int
-    longest: int
-    layer: int = 0
-    layers: int = 1
-    causal: bool = False
-
-
-@dataclass(frozen=True)
-class At:
-    """One call: the layer's input and where its queries and keys stand.
-
-    Args:
-        x: (B, S, C) the input of the layer, of the tokens whose keys are new.
-        q_pos, k_pos: positions (T,) and (S,), or (B, T) and (B, S); integers, or reals where the group is R.
-        uniform: both run in steps of one and are the same for the batch; set where positions are made.
-        tables: what `once` keeps; it lives as long as these positions do, and layers share it.
-    """
-
-    x: Tensor
-    q_pos: Tensor
-    k_pos: Tensor
-    uniform: bool
-    tables: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
-
-    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """A table of these positions that several layers need, made by the first of them.
-
-        Args:
-            key: everything that the table is made of beside the positions: options, dtype, and whose positions.
-            make: gives a constant; nothing that is learned may be kept.
-        """
-        if key not in self.tables:
-            self.tables[key] = make()
-        return self.tables[key]
-
-    def beside(self, k_pos: Tensor) -> "At":
-        """The same queries against other keys."""
-        return replace(self, k_pos=k_pos, tables={})
-
-    def centred(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """Positions (1 or B, 1, T, 1) and (1 or B, 1, S, 1) counted from the middle key.
-
-        Small numbers are exact for longer, and what depends on differences alone does not see the shift.
-        """
-        middle = self.k_pos[..., self.k_pos.shape[-1] // 2, None]
-        q, k = ((p - middle).to(dtype).reshape(-1, 1, p.shape[-1], 1) for p in (self.q_pos, self.k_pos))
-        return q, k
+__all__ = ["At", "Composition", "Encoding", "Site", "build", "build_layers"]
 
 
 class Encoding(nn.Module):
@@ -180,6 +120,8 @@ class Composition(Encoding):
     """Several encodings at once, each hook applied in the order written.
 
     A law holds for the sum where it holds for each part that it is about: one of rotations for the parts that rotate.
+    That is a promise only where rotations commute; two that do not, such as those of two layouts, break the laws of
+    offsets that both obey, and are refused by the gate.
 
     Args:
         parts: two or more encodings for the same site.
@@ -244,7 +186,7 @@ def build(text: str, site: Site) -> Encoding:
         Unsupported: the encoding cannot live at this site.
     """
     registry = Registry("encodings")
-    return _compose([_build(part, site, registry) for part in Expression.parse(text, registry).parts])
+    return _sum(Expression.parse(text, registry), site, registry)
 
 
 def build_layers(text: str, site: Site) -> list[Encoding]:
@@ -265,6 +207,10 @@ def _install(part: Part, site: Site, registry: Registry) -> list[Encoding]:
     return [first, *(_build(part, replace(site, layer=index), registry) for index in range(1, site.layers))]
 
 
+def _sum(expression: Expression, site: Site, registry: Registry) -> Encoding:
+    return _compose([_build(part, site, registry) for part in expression.parts])
+
+
 def _compose(parts: list[Encoding]) -> Encoding:
     return parts[0] if len(parts) == 1 else Composition(parts)
 
@@ -273,7 +219,7 @@ def _build(part: Part, site: Site, registry: Registry) -> Encoding:
     kind = registry[part.name].load()
     if kind.domain == "causal" and not site.causal:
         raise Unsupported(f"{part.name} is causal only, and the model is bidirectional")
-    inner = [build(str(part.inner), site)] if part.inner else []
+    inner = [_sum(part.inner, site, registry)] if part.inner else []
     encoding = kind(site, *inner, **dict(part.options))
     assert isinstance(encoding, Encoding)
     return encoding

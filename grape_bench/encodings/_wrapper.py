@@ -19,10 +19,11 @@ class Wrapper(Encoding):
     inner: Encoding
 
     def wrap(self, inner: Encoding) -> None:
-        """Take the encoding in, and state its facts as one's own."""
+        """Take the encoding in, and state its facts as one's own, beside what the wrapper's class breaks itself."""
         self.inner = inner
-        self.features, self.domain, self.shared = inner.features, inner.domain, inner.shared
-        self.laws, self.breaks, self.not_streaming = inner.laws, inner.breaks, inner.not_streaming
+        self.features, self.domain, self.shared, self.laws = inner.features, inner.domain, inner.shared, inner.laws
+        self.breaks = tuple(dict.fromkeys((*inner.breaks, *type(self).breaks)))
+        self.not_streaming = type(self).not_streaming or inner.not_streaming
 
     @property
     def hooks(self) -> frozenset[str]:

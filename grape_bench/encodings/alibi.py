@@ -52,7 +52,7 @@ class Alibi(Encoding):
             return Toeplitz(self._values, [m], at.q_pos, at.k_pos, uniform=at.uniform)
         i, j = at.centred(wide)
         u = m[:, None, None].expand(-1, i.shape[2], 1)[None]
-        return LowRank(u, j, -m[:, None, None] * i, domain="causal")
+        return LowRank(u, j, -m[:, None, None] * i)
 
     def _values(self, distance: Tensor, m: Tensor) -> Tensor:
         head = (self.heads, *[1] * distance.dim())

@@ -44,8 +44,7 @@ class _Scaled(Bias):
     """A multiple of a bias. It offers its tiles alone: nobody wants a mistake to be fast."""
 
     def __init__(self, bias: Bias, factor: float):
-        self.bias, self.factor = bias, factor
-        self.domain, self.reads_scores = bias.domain, bias.reads_scores
+        self.bias, self.factor, self.reads_scores = bias, factor, bias.reads_scores
 
     def tile(self, rows: slice = ALL, cols: slice = ALL, scores: Tensor | None = None) -> Tensor:
         return self.factor * self.bias.tile(rows, cols, scores)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from grape_bench.bias import Bias, Rowwise
 from grape_bench.encodings import At, Encoding, Site
 from grape_bench.encodings._heads import rows_of
+from grape_bench.encodings._places import ahead
 from grape_bench.errors import Unsupported
 
 
@@ -49,14 +50,12 @@ class Cope(Encoding):
     def bias(self, q: Tensor, features: Tensor | None, at: At) -> Bias:
         wide = torch.promote_types(q.dtype, torch.float32)
         table = self.table[self.rows].to(wide)  # (H, P, D)
-        return Rowwise(self._values, [q.to(wide), table], reads_scores=True, domain="causal")
+        return Rowwise(self._values, [q.to(wide), table], reads_scores=True)
 
     def _values(self, rows: slice, scores: Tensor | None, q: Tensor, table: Tensor) -> Tensor:
         assert scores is not None
-        cols = scores.shape[-1]
-        place = torch.arange(cols - q.shape[-2], cols, device=q.device)[rows]  # queries are the last of the keys
-        ahead = torch.arange(cols, device=q.device) > place[:, None]
-        gates = scores.to(q.dtype).sigmoid().masked_fill(ahead, 0.0)
+        coming = ahead(rows, q.shape[-2], scores.shape[-1], q.device)
+        gates = scores.to(q.dtype).sigmoid().masked_fill(coming, 0.0)
         far = gates.flip(-1).cumsum(-1).flip(-1).clamp(max=table.shape[1] - 1)
         known = q[..., rows, :] @ table.transpose(-1, -2)  # (B, H, rows, P)
         below, above = (known.gather(-1, whole.long()) for whole in (far.floor(), far.ceil()))

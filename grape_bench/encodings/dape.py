@@ -30,7 +30,7 @@ class Dape(Wrapper):
 
     group = "none"
     representation = "a network on scores and a bias"
-    breaks: tuple[str, ...] = ("heads",)
+    breaks = ("heads",)
     around = "alibi"
     by_content = True
 
@@ -42,7 +42,6 @@ class Dape(Wrapper):
             raise Unsupported("dape adapts a bias, and the wrapped encoding has none")
         self.wrap(inner)
         self.laws = tuple(law for law in inner.laws if law not in ("unipotent", "path"))
-        self.breaks = (*dict.fromkeys((*inner.breaks, *Dape.breaks)),)
         self.first, self.first_shift = (nn.Parameter(torch.zeros(width, n)) for n in (2 * site.heads, 1))
         self.second, self.second_shift = (nn.Parameter(torch.zeros(site.heads, n)) for n in (width, 1))
 
@@ -68,7 +67,7 @@ class Dape(Wrapper):
             pairs = torch.cat((scores.to(wide), seen), dim=1).flatten(-2)  # (B, 2H, rows * S)
             return base + (w2 @ F.leaky_relu(w1 @ pairs + c1) + c2).reshape(scores.shape)
 
-        return Rowwise(adapted, [*given, *own], reads_scores=True, domain=wrapped.domain)
+        return Rowwise(adapted, [*given, *own], reads_scores=True)
 
 
 PLUGIN = Dape

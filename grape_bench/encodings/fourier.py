@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from grape_bench.bias import Bias, LowRank
 from grape_bench.encodings import At, Encoding, Site
 from grape_bench.encodings._heads import rows_of
+from grape_bench.errors import Unsupported
 
 
 class Fourier(Encoding):
@@ -23,6 +24,9 @@ class Fourier(Encoding):
         periods: number M of waves.
         heads: which heads share a row of amplitudes.
 
+    Raises:
+        Unsupported: fewer than 1 period.
+
     Source: ours; the continuous kernel that the article on GRAPE asks for.
     """
 
@@ -37,6 +41,8 @@ class Fourier(Encoding):
 
     def __init__(self, site: Site, *, periods: int = 16, heads: Literal["own", "shared", "half"] = "own"):
         super().__init__()
+        if periods < 1:
+            raise Unsupported(f"fourier: at least 1 period is needed, got {periods}")
         self.shortest, self.longest, self.periods = 4.0, 16.0 * site.train_length, periods
         self.register_buffer("rows", rows_of(site.heads, heads), persistent=False)
         self.amplitude = nn.Parameter(torch.zeros(int(self.rows.max()) + 1, 2, periods))  # of cosines, of sines

@@ -53,7 +53,7 @@ class Fox(Encoding):
         assert features is not None
         rows = q.shape[-2]
         u = own(self.heads, features).expand(1, -1, rows, -1)
-        return LowRank(u, -features, unpack(features, self.heads)[..., -rows:, :], domain="causal")
+        return LowRank(u, -features, unpack(features, self.heads)[..., -rows:, :])
 
 
 PLUGIN = Fox

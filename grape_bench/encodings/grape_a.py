@@ -1,6 +1,7 @@
 """GRAPE-A: ALiBi whose slopes content gates."""
 
 import math
+from functools import partial
 from typing import Literal
 
 import torch
@@ -10,6 +11,7 @@ from torch.nn import functional as F
 from grape_bench.bias import Bias, LowRank
 from grape_bench.encodings import At, Encoding, Site
 from grape_bench.encodings._groups import own
+from grape_bench.encodings._numbers import Numbers
 from grape_bench.encodings._slopes import slopes
 
 
@@ -47,7 +49,8 @@ class GrapeA(Encoding):
         sloped: bool = True,
     ):
         super().__init__()
-        self.kv_heads, self.normalise, self.sloped = site.kv_heads, normalise, sloped
+        self.kv_heads, self.normalise = site.kv_heads, normalise
+        self._slopes = Numbers(partial(slopes, site.heads)) if sloped else None  # m
         self.stored = nn.Parameter(torch.full((site.heads,), math.log(math.e - 1)))  # r
         self.u = nn.Parameter(torch.zeros(site.heads, site.head_dim)) if gates != "query" else None
         self.v = nn.Parameter(torch.zeros(site.heads, site.head_dim)) if gates != "key" else None
@@ -65,8 +68,8 @@ class GrapeA(Encoding):
         wide = torch.promote_types(q.dtype, torch.float32)
         i, j = at.centred(wide)
         slope = F.softplus(self.stored.to(wide))[:, None, None]  # (H, 1, 1)
-        if self.sloped:
-            slope = slope * slopes(len(slope)).to(slope)[:, None, None]
+        if self._slopes is not None:
+            slope = slope * self._slopes.on(q.device, wide)[:, None, None]
         u, v, row = [], [], None
         if self.v is not None:
             steep = slope * self._gate(self.v, q)  # (B, H, T, 1)
@@ -74,7 +77,7 @@ class GrapeA(Encoding):
         if features is not None:
             near = slope * own(len(slope), features)  # (H, 1, g)
             u, v = [*u, -near * i, near], [*v, features, j * features]
-        return LowRank(_join(u, q.shape[:-1]), _join(v, (len(q), self.kv_heads, j.shape[2])), row, domain="causal")
+        return LowRank(_join(u, q.shape[:-1]), _join(v, (len(q), self.kv_heads, j.shape[2])), row)
 
     def _gate(self, towards: Tensor, x: Tensor) -> Tensor:
         """softplus(u . x / sqrt(D)) of x (B, h, T, D), for each of the H / h vectors u of a head: (B, h, T, H / h)."""

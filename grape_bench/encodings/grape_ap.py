@@ -1,5 +1,6 @@
 """GRAPE-AP: a bias that is summed along the path from key to query."""
 
+from functools import partial
 from typing import Literal
 
 import torch
@@ -9,6 +10,7 @@ from torch.nn import functional as F
 from grape_bench.bias import Bias, Rowwise
 from grape_bench.encodings import At, Encoding, Site
 from grape_bench.encodings._groups import pack, unpack
+from grape_bench.encodings._numbers import Numbers
 from grape_bench.encodings._places import ahead
 from grape_bench.encodings._rotary import table, turn
 from grape_bench.encodings._slopes import slopes
@@ -31,7 +33,7 @@ class GrapeAp(Encoding):
         eps: added to the mean square; the default is float32's, which is the code's for every dtype but float64.
 
     Raises:
-        Unsupported: P is odd.
+        Unsupported: P is odd or below 2, or eps is below 0.
 
     Source: Zhang et al. 2025, arXiv:2512.07805, section 5, and its code; it turns by minus the angle, we by plus. The
         form `relative` is ours.
@@ -52,9 +54,10 @@ class GrapeAp(Encoding):
         eps: float = 1.1920928955078125e-07,
     ):
         super().__init__()
-        if probes < 2 or probes % 2:
-            raise Unsupported(f"grape_ap: probes must be even and at least 2, got {probes}")
+        if probes < 2 or probes % 2 or eps < 0:
+            raise Unsupported(f"grape_ap: probes must be even and at least 2, eps at least 0, got {probes} and {eps}")
         self.heads, self.kv_heads = site.heads, site.kv_heads
+        self._slopes = Numbers(partial(slopes, site.heads))  # m
         self.form, self.probes, self.eps = form, probes, eps
         self.laws = ("relative",) if form == "relative" else ()
         self.features = probes * site.heads // site.kv_heads
@@ -73,11 +76,11 @@ class GrapeAp(Encoding):
             asks = self._norm(asks)
         if self.form == "relative":
             asks = self._turn(asks, at, "q")
-        return Rowwise(self._rows, [asks, unpack(features, self.heads)], domain="causal")
+        return Rowwise(self._rows, [asks, unpack(features, self.heads)])
 
     def _rows(self, rows: slice, scores: Tensor | None, asks: Tensor, told: Tensor) -> Tensor:
         queries, keys = asks.shape[-2], told.shape[-2]
-        m = slopes(self.heads).to(asks)[:, None, None]
+        m = self._slopes.on(asks.device, asks.dtype)[:, None, None]
         fade = m * F.logsigmoid(asks[..., rows, :] @ told.mT / self.probes)  # (B, H, rows, S)
         fade = fade.masked_fill(ahead(rows, queries, keys, asks.device), 0.0)
         # Summed from the query backwards: a total less a running sum would leave rounding where b(i, i) = 0.

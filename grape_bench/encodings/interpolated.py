@@ -31,7 +31,7 @@ class Interpolated(Wrapper):
 
     group = "that of the wrapped encoding, one action for each length"
     representation = "that of the wrapped encoding"
-    breaks: tuple[str, ...] = ("prefix", "streaming")
+    breaks = ("prefix", "streaming")
     not_streaming = "cached keys stand at the places of a shorter text"
 
     def __init__(self, site: Site, inner: Encoding, *, original: int | None = None):
@@ -41,8 +41,6 @@ class Interpolated(Wrapper):
             raise Unsupported(f"interpolated: the original length must be at least 1 token, got {original}")
         require_reals("interpolated", inner, site)
         self.wrap(inner)
-        self.breaks = (*dict.fromkeys((*inner.breaks, *Interpolated.breaks)),)
-        self.not_streaming = Interpolated.not_streaming
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         return self.inner.embed(x, self._squeezed(positions, positions.shape[-1]))

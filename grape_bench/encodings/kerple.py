@@ -64,9 +64,11 @@ class Kerple(Encoding):
 
 def _within(x: Tensor, most: float) -> Tensor:
     # A clamp stops the gradient beyond a bound, and passing it on would be the gradient of another function.
+    above = x - _LEAST
+    if most == math.inf:
+        return _LEAST + above.abs()
     width = most - _LEAST
-    turned = x - _LEAST if most == math.inf else (x - _LEAST).remainder(2 * width) - width
-    return _LEAST + turned.abs() if most == math.inf else most - turned.abs()
+    return most - (above.remainder(2 * width) - width).abs()
 
 
 PLUGIN = Kerple

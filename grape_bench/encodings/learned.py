@@ -5,6 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from grape_bench.encodings import Encoding, Site
+from grape_bench.errors import Unsupported
 
 
 class Learned(Encoding):
@@ -19,6 +20,7 @@ class Learned(Encoding):
         std: of the random start; as wide as the model's token vectors, as in BERT, where both are 0.02.
 
     Raises:
+        Unsupported: std is below 0.
         IndexError: a position below 0, or at or beyond `longest`.
 
     Source: Devlin et al. 2018, arXiv:1810.04805, section 3.
@@ -30,6 +32,8 @@ class Learned(Encoding):
 
     def __init__(self, site: Site, *, std: float = 0.3):
         super().__init__()
+        if std < 0:
+            raise Unsupported(f"learned: std must be at least 0, got {std}")
         self.std = std
         self.table = nn.Parameter(torch.zeros(site.longest, site.width))
 

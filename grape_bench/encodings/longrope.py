@@ -56,12 +56,14 @@ class LongRope(Encoding):
         if not (factor >= 1 and self.length > 1 and size >= 4):
             raise Unsupported("longrope: it takes factor >= 1, original > 1 and a head_dim of at least 4")
         frequency, scale = spectrum(size, base), math.sqrt(1 + math.log(factor) / math.log(self.length))
-        slow = long or tuple(factor ** (2 * plane / (size - 2)) for plane in range(size // 2))
-        sets = (short or (1.0,) * (size // 2), slow)
-        if any(len(one) != size // 2 or min(one) <= 0 for one in sets):
+        if short is None:
+            short = (1.0,) * (size // 2)
+        if long is None:
+            long = tuple(factor ** (2 * plane / (size - 2)) for plane in range(size // 2))
+        if any(len(one) != size // 2 or min(one) <= 0 for one in (short, long)):
             raise Unsupported(f"longrope: `short` and `long` are {size // 2} factors above 0 each, one a plane")
         self.short, self.long = (
-            Rotation(tuple(w / f for w, f in zip(frequency, one, strict=True)), layout, scale) for one in sets
+            Rotation(tuple(w / f for w, f in zip(frequency, one, strict=True)), layout, scale) for one in (short, long)
         )
 
     def rotate(self, q: Tensor, k: Tensor, features: Tensor | None, at: At) -> tuple[Tensor, Tensor]:

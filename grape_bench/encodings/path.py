@@ -57,7 +57,7 @@ class Path(Encoding):
 
     def bias(self, q: Tensor, features: Tensor | None, at: At) -> Bias:
         assert features is not None
-        return Rowwise(_corrections, [q.to(features.dtype), features], domain="causal")
+        return Rowwise(_corrections, [q.to(features.dtype), features])
 
 
 def _corrections(rows: slice, scores: Tensor | None, q: Tensor, features: Tensor) -> Tensor:

@@ -33,7 +33,7 @@ class Randomized(Wrapper):
 
     group = "increasing maps of places"
     representation = "that of the wrapped encoding, at random places"
-    breaks: tuple[str, ...] = ("prefix", "streaming")
+    breaks = ("prefix", "streaming")
     not_streaming = "the random places of all tokens change with each new one"
 
     ranks: Tensor
@@ -45,8 +45,6 @@ class Randomized(Wrapper):
             raise Unsupported(f"randomized: {places} places are too few for sequences of {site.longest} tokens")
         self.wrap(inner)
         self.laws = tuple(law for law in inner.laws if law in ("isometric", "path"))
-        self.breaks = (*dict.fromkeys((*inner.breaks, *Randomized.breaks)),)
-        self.not_streaming = Randomized.not_streaming
         self.register_buffer("ranks", torch.empty(places, dtype=torch.long), persistent=False)
         self._draw(0)
 

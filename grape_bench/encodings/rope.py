@@ -26,7 +26,7 @@ class Rope(Encoding):
         keep: of the r/2 planes the floor(keep * r/2) fastest turn, and the slow ones stand still.
 
     Raises:
-        Unsupported: the channels that turn make no pairs, or there are none.
+        Unsupported: the channels that turn make no pairs, or there are none; or a base is not above 0.
 
     Source: Su et al. 2021, arXiv:2104.09864, section 3.4.2. The half layout and `fraction` are those of GPT-NeoX,
     `keep` is p-RoPE of Barbero et al. 2024, arXiv:2410.06205; bases that differ by head: ours.
@@ -66,6 +66,8 @@ class Rope(Encoding):
 
 
 def _bases(first: float, last: float, heads: int) -> list[float]:
+    if min(first, last) <= 0:
+        raise Unsupported(f"rope: both bases must be above 0, got {first} and {last}")
     return [first * (last / first) ** (head / max(heads - 1, 1)) for head in range(heads)]
 
 

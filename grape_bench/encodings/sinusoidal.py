@@ -19,7 +19,7 @@ class Sinusoidal(Encoding):
         base: of the spectrum, no unit.
 
     Raises:
-        Unsupported: C is odd.
+        Unsupported: C is odd, or the base is not above 0.
 
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.5.
     """
@@ -29,8 +29,10 @@ class Sinusoidal(Encoding):
 
     def __init__(self, site: Site, *, base: float = 10_000.0):
         super().__init__()
-        if site.width % 2:
-            raise Unsupported(f"sinusoidal: the model's width must be even, got {site.width}")
+        if site.width % 2 or base <= 0:
+            raise Unsupported(
+                f"sinusoidal: the model's width must be even and the base above 0, got {site.width} and {base}"
+            )
         self.base = base
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from grape_bench.bias import Bias, LowRank, Sum
 from grape_bench.encodings import At, Encoding, Site
+from grape_bench.encodings._groups import own
 from grape_bench.encodings._heads import rows_of
 from grape_bench.errors import Unsupported
 
@@ -46,9 +47,9 @@ class TransformerXl(Encoding):
             raise Unsupported(f"transformer_xl: channels must be even and at least 2, got {self.channels}")
         self.features = site.heads // site.kv_heads  # u . k for each query head of a key head
         self.register_buffer("rows", rows_of(site.heads, heads), persistent=False)
-        own = int(self.rows.max()) + 1
-        self.u, self.v = (nn.Parameter(torch.zeros(own, site.head_dim)) for _ in range(2))
-        self.waves = nn.Parameter(torch.zeros(own, site.head_dim, self.channels))  # W
+        tables = int(self.rows.max()) + 1
+        self.u, self.v = (nn.Parameter(torch.zeros(tables, site.head_dim)) for _ in range(2))
+        self.waves = nn.Parameter(torch.zeros(tables, site.head_dim, self.channels))  # W
 
     def reset(self, generator: torch.Generator) -> None:
         with torch.no_grad():
@@ -62,8 +63,7 @@ class TransformerXl(Encoding):
     def bias(self, q: Tensor, features: Tensor | None, at: At) -> Bias:
         assert features is not None
         wide = torch.promote_types(q.dtype, torch.float32)
-        own = torch.eye(self.features, device=q.device, dtype=features.dtype).repeat(features.shape[1], 1)
-        keys = LowRank(own[:, None].expand(-1, q.shape[2], -1)[None], features, bounded=True)
+        keys = LowRank(own(q.shape[1], features).expand(1, -1, q.shape[2], -1), features, bounded=True)
         seen = (q.to(wide) + self.v[self.rows].to(wide)[:, None]) @ self.waves[self.rows].to(wide) * q.shape[-1] ** -0.5
         w = 10_000.0 ** (-torch.arange(0, self.channels, 2, device=q.device, dtype=wide) / self.channels)
         i, j = (position * w for position in at.centred(wide))

@@ -6,8 +6,9 @@ A file of this folder is an executor of its name; its last line is `PLUGIN = Cla
 from dataclasses import dataclass
 from typing import ClassVar
 
-from grape_bench.cell import Block, Resources
+from grape_bench.cell import Block
 from grape_bench.placing import Place
+from grape_bench.resources import Resources
 from grape_bench.worker import Finished, Note, Protocol
 
 
@@ -66,14 +67,3 @@ class Executor:
     def close(self) -> None:
         """End all processes."""
         raise NotImplementedError
-
-
-def slots(device: str, cores: float, resources: Resources) -> int:
-    """Trainings that may share a device.
-
-    Args:
-        device: `cpu`, or the name of a GPU; cores: those that belong to it.
-    """
-    share = 1.0 if device == "cpu" else 1 / resources.gpus
-    by_cores = cores / resources.cpus
-    return max(1, int(by_cores if device == "cpu" else min(by_cores, share)))

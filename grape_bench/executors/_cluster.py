@@ -14,9 +14,9 @@ from ray.util.placement_group import PlacementGroup, placement_group, remove_pla
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 import grape_bench
-from grape_bench.cell import Resources
 from grape_bench.errors import UserError
 from grape_bench.origin import Origin, named
+from grape_bench.resources import Resources
 
 _RESERVED_WITHIN_S = 30.0
 _KNOCK_S = 10.0

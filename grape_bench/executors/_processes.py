@@ -25,6 +25,7 @@ from grape_bench.worker import Finished, Protocol, measure
 CPU = "cpu"
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _LAST_WORDS = 400  # characters of a dead worker's stderr that are kept
+_FAREWELL_S = 10.0  # in which a worker that has closed its pipe must end
 Devices = Sequence[tuple[str, Environment]]
 
 
@@ -62,10 +63,11 @@ class Processes:
         process = self._context.Process(target=_tell_devices, args=(there, protocol, visible), daemon=True)
         process.start()
         there.close()
-        try:
-            answer: Devices | RuntimeError = here.recv()
-        except EOFError:
-            answer = RuntimeError("the worker process died while it looked at the machine")
+        with here:
+            try:
+                answer: Devices | RuntimeError = here.recv()
+            except EOFError:
+                answer = RuntimeError("the worker process died while it looked at the machine")
         process.join()
         if isinstance(answer, RuntimeError):
             raise answer
@@ -97,7 +99,7 @@ class Processes:
             except (EOFError, OSError):
                 del self._workers[ticket]
                 pipe.close()
-                worker.process.join()
+                _end(worker.process)
                 if not worker.finished:  # how it ends after that is nobody's business
                     events.append((ticket, _post_mortem(worker)))
         return events
@@ -159,6 +161,14 @@ def _end_with_parent() -> None:
     assert parent is not None
     wait([parent.sentinel])
     os._exit(1)
+
+
+def _end(process: ForkServerProcess) -> None:
+    """Wait for the end of a process that says no more; a thread that a plug-in left behind may keep it from ending."""
+    process.join(_FAREWELL_S)
+    if process.is_alive():
+        process.kill()
+        process.join()
 
 
 def _post_mortem(worker: _Worker) -> Died:

@@ -2,10 +2,11 @@
 
 import os
 
-from grape_bench.cell import Block, Resources
-from grape_bench.executors import Event, Executor, slots
+from grape_bench.cell import Block
+from grape_bench.executors import Event, Executor
 from grape_bench.executors._processes import Processes
 from grape_bench.placing import Place
+from grape_bench.resources import Resources, slots
 from grape_bench.worker import Protocol
 
 

@@ -2,7 +2,6 @@
 
 import os
 import tempfile
-import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,13 @@ from ray.exceptions import OutOfMemoryError, RayError
 from ray.util.placement_group import remove_placement_group
 
 from grape_bench import timing
-from grape_bench.cell import Block, Resources
+from grape_bench.cell import Block
 from grape_bench.environment import Environment, checkout
-from grape_bench.executors import Died, Event, Executor, slots
+from grape_bench.executors import Died, Event, Executor
 from grape_bench.executors._cluster import Reserved, connect, no_offer, offers, reason, reserve, rounded, travels
 from grape_bench.executors._node import answer, mind, observe
 from grape_bench.placing import Place
+from grape_bench.resources import Resources, slots
 from grape_bench.worker import Finished, Note, Protocol
 
 _LOOK_S = 2.0  # between two looks at which nodes are alive
@@ -70,11 +70,12 @@ class Ray(Executor):
 
     def wait(self, seconds: float) -> list[tuple[int, Event]]:
         tickets = {stream: ticket for ticket, stream in self._streams.items()}
+        told: list[Any] = []
         if tickets:
             told, _ = ray.wait(list(tickets), num_returns=1, timeout=seconds)
-        else:
-            told, _ = [], threading.Event().wait(seconds)  # a pause: only losses are left to tell of
-        events = []
+        else:  # only losses are left to tell of
+            timing.pause(seconds)
+        events: list[tuple[int, Event]] = []
         for ticket, event in ((tickets[stream], self._event(stream)) for stream in told):
             if not isinstance(event, Note):
                 del self._streams[ticket]

@@ -45,7 +45,8 @@ class TorchStream:
         graph = torch.cuda.CUDAGraph()
         try:
             self._rehearse(call)
-            with _same_stream_after(), torch.cuda.graph(graph, pool=self._pool, stream=self._side):
+            current = torch.cuda.stream(torch.cuda.current_stream())  # a capture that fails leaves its own stream there
+            with current, torch.cuda.graph(graph, pool=self._pool, stream=self._side):
                 for _ in range(times):
                     call()
         except RuntimeError as error:
@@ -78,13 +79,6 @@ def _no_waiting() -> Iterator[None]:
         yield
     finally:
         torch.cuda.set_sync_debug_mode(before)
-
-
-@contextmanager
-def _same_stream_after() -> Iterator[None]:
-    # A capture that fails leaves its own stream as the current one.
-    with torch.cuda.stream(torch.cuda.current_stream()):
-        yield
 
 
 def _first_reason(error: BaseException) -> str:

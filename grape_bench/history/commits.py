@@ -9,6 +9,7 @@ from grape_bench.record import Record
 
 CONFIGURATION = Path("asv.conf.json")
 BESIDE = Path("grape_bench/asv_benchmarks/suites")  # the suites whose names asv discovers
+_PATIENCE_S = 60  # a checkout on a slow disk has many files to look at
 _TOP = f"the top folder of a checkout, where {CONFIGURATION} is"
 
 
@@ -73,8 +74,11 @@ def _known(commit: str) -> bool:
 
 def _git(*words: str) -> str:
     try:
-        return subprocess.run(["git", *words], capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+        done = subprocess.run(["git", *words], capture_output=True, text=True, check=True, timeout=_PATIENCE_S)
     except FileNotFoundError:
         raise UserError("history needs git, which is not installed") from None
     except subprocess.CalledProcessError as error:
         raise UserError(f"git {words[0]} failed: {error.stderr.strip()}") from None
+    except subprocess.TimeoutExpired:
+        raise UserError(f"git {words[0]} did not answer within {_PATIENCE_S} s") from None
+    return done.stdout.strip()

@@ -42,11 +42,16 @@ def publish() -> Path:
 
 
 def make_offline(folder: Path) -> None:
-    """Rewrite what the page loads from elsewhere, and give each JSON file a twin that a page on a disk may load."""
+    """Rewrite what the page loads from elsewhere, and give each JSON file a twin that a page on a disk may load.
+
+    Raises:
+        UserError: the page loads what we do not have, or not what we count on.
+    """
     page = folder / "index.html"
     text = _OUTSIDE.sub(lambda found: _element(found[0], found[1]), page.read_text(encoding="utf-8"))
     jquery = _element("<script>", "jquery-3") + "</script>"
-    assert jquery in text, "asv's page loads jquery first"
+    if jquery not in text:
+        raise UserError(f"{page} loads no jquery, which vendor/offline.js extends; is asv's version below 0.7?")
     text = text.replace(jquery, jquery + '\n    <script src="vendor/offline.js"></script>')
     page.write_text(text, encoding="utf-8")
     shutil.copytree(_HERE / "vendor", folder / "vendor")

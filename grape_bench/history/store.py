@@ -101,18 +101,20 @@ class AsvStore:
             _add(results, entries[name], some)
         results.save(self._conf.results_dir)
 
-    def publish(self) -> str:
-        """Write asv's pages, which empties their folder first; returns what asv said."""
+    def publish(self) -> None:
+        """Write asv's pages, which empties their folder first.
+
+        Raises:
+            UserError: asv has nothing to publish.
+        """
         from asv.commands.publish import Publish
         from asv.util import UserError as AsvError
 
-        said = io.StringIO()
         try:
-            with redirect_stdout(said):
+            with redirect_stdout(io.StringIO()):
                 Publish.run(self._conf, pull=False)
         except AsvError as error:
             raise UserError(f"asv publish: {error}") from None
-        return said.getvalue()
 
     def _machine(self, environment: Environment) -> dict[str, str]:
         from asv.machine import Machine

@@ -1,6 +1,7 @@
 """Comments that ignore findings: `# grape-bench: ignore[GB103] reason`, on the line of a finding or above it."""
 
 import re
+from bisect import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -8,6 +9,7 @@ import yaml
 
 from grape_bench.finding import Finding, Place, Rule
 
+_Mark = tuple[int, int]  # line and column, from 0
 _COMMENT = re.compile(r"(?:^|\s)#\s*grape-bench:\s*ignore\s*\[(?P<codes>[^\]]*)\]\s*(?P<reason>.*)$")
 
 REASONLESS = Rule(
@@ -49,11 +51,14 @@ class Ignore:
 def ignores(text: str) -> tuple[Ignore, ...]:
     """The comments of a YAML text."""
     lines = text.splitlines()
+    found = [(number, match) for number, line in enumerate(lines, 1) if (match := _COMMENT.search(line))]
+    if not found:
+        return ()
+    targets, values = _targets(lines), _values(text)
     return tuple(
-        Ignore(number, _target(lines, number), codes, found["reason"].strip())
-        for number, line in enumerate(lines, 1)
-        if (found := _COMMENT.search(line)) and not _quoted(text, number, found.start())
-        if (codes := tuple(code.strip() for code in found["codes"].split(",")))
+        Ignore(number, targets[number], tuple(map(str.strip, match["codes"].split(","))), match["reason"].strip())
+        for number, match in found
+        if not _within(values, (number - 1, match.start()))
     )
 
 
@@ -80,17 +85,21 @@ def _faults(comment: Ignore, findings: Sequence[Finding], source: str, lasting: 
             yield IDLE.found(place, f"there is no finding {code!r} in line {comment.target}.")
 
 
-def _target(lines: Sequence[str], number: int) -> int:
-    """Its own line, or for a line of comment alone the next one that is more than that."""
-    while number < len(lines) and re.match(r"\s*(#|$)", lines[number - 1]):
-        number += 1
-    return number
+def _targets(lines: Sequence[str]) -> dict[int, int]:
+    """For each line itself, or where it is a comment alone the next one that is more than that."""
+    targets, target = {}, len(lines)
+    for number in range(len(lines), 0, -1):
+        target = target if re.match(r"\s*(#|$)", lines[number - 1]) else number
+        targets[number] = target
+    return targets
 
 
-def _quoted(text: str, line: int, column: int) -> bool:
-    """Whether a place is inside of a value, where a # begins no comment."""
-    at = (line - 1, column)
+def _values(text: str) -> list[tuple[_Mark, _Mark]]:
+    """Where the values of a YAML text begin and end, in order: a # inside of one begins no comment."""
     scalars = (one for one in yaml.scan(text) if isinstance(one, yaml.ScalarToken))
-    return any(
-        (one.start_mark.line, one.start_mark.column) <= at < (one.end_mark.line, one.end_mark.column) for one in scalars
-    )
+    return [((a.line, a.column), (b.line, b.column)) for a, b in ((one.start_mark, one.end_mark) for one in scalars)]
+
+
+def _within(values: Sequence[tuple[_Mark, _Mark]], at: _Mark) -> bool:
+    before = bisect(values, at, key=lambda one: one[0])
+    return before > 0 and at < values[before - 1][1]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from grape_bench.lint import Fault, check
 from grape_bench.lint.portrait import Known
 from grape_bench.lint.subject import Subject
-from grape_bench.suite_format import CostGrid
+from grape_bench.suite_entry import CostGrid
 
 _BASE = 10_000
 _SHARE = 1 / 4  # of the planes; the base 10000 has it from 63 tokens on

@@ -1,6 +1,5 @@
 """What is known of an encoding before any of it runs: hooks, options and declared facts of all its parts."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,7 +59,7 @@ class Portrait:
         """Read an expression that is known to be right."""
         expression = Expression.parse(text, registry)
         parts, whole = (
-            tuple(Known(part, registry[part.name]) for part in some) for some in (expression.parts, _whole(expression))
+            tuple(Known(part, registry[part.name]) for part in some) for some in (expression.parts, expression.walk())
         )
         return cls(text, parts, whole)
 
@@ -92,10 +91,3 @@ class Portrait:
         if not any("bias" in one.plugin.methods for one in self.whole if not one.plugin.wraps):
             return 0
         return batch if any(one.fact("by_content") for one in self.whole) else 1
-
-
-def _whole(expression: Expression) -> Iterator[Part]:
-    for part in expression.parts:
-        yield part
-        if part.inner:
-            yield from _whole(part.inner)

@@ -9,7 +9,7 @@ from grape_bench.cell import AccuracyCell, Block, CostCell
 from grape_bench.flops import attention_flops
 from grape_bench.lint.subject import AnyEntry, Subject
 from grape_bench.suite import group
-from grape_bench.suite_format import CostGrid
+from grape_bench.suite_entry import CostGrid
 
 _FLOPS = 20e9  # a second and core: the trainings of `source-table-cpu` had 23 to 26 of these, tests included
 _PROCESSES = 5  # in which a time cell is measured where the suite does not say
@@ -61,6 +61,8 @@ def _processes(subject: Subject, block: Block) -> int:
 
 def _recorded(subject: Subject, blocks: Sequence[Block]) -> list[float]:
     """Seconds of the blocks on record that are like these, each once."""
+    if not subject.records:
+        return []  # of many blocks a setting each takes long to name
     settings = {block.cells[0].setting for block in blocks}
     like = (one for one in subject.records if one.status == "ok" and one.cell.setting in settings)
     return list({one.block_run: one.seconds for one in like if one.seconds is not None}.values())

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from grape_bench.cell import AccuracyCell, CostCell
 from grape_bench.lint import Fault, check
 from grape_bench.lint.subject import AnyEntry, Subject
-from grape_bench.suite_filter import passes
-from grape_bench.suite_format import CostGrid
+from grape_bench.suite_entry import CostGrid
+from grape_bench.suite_filter import unexpected
 
 _MEANT = "where the skips are meant, list them under `skips` with the reason"
 
@@ -23,7 +23,7 @@ def causal_only(subject: Subject) -> Iterator[Fault]:
     for entry in subject.entries:
         causal = entry.grid.causal if isinstance(entry.grid, CostGrid) else entry.grid.model.causal
         for loc, seen in () if causal else entry.members:
-            if seen.causal and not _expected(subject, _cells(subject, entry, seen.text)):
+            if seen.causal and unexpected(_cells(subject, entry, seen.text), subject.suite.skips):
                 name = f"{entry.loc[0]}[{entry.loc[1]}]"
                 yield Fault(loc, f"{seen.text} lives in decoders alone, and the model of {name} is bidirectional")
 
@@ -43,13 +43,9 @@ def cannot_decode(subject: Subject) -> Iterator[Fault]:
         decoding = [one for one in entry.grid.metrics if metrics[one].facts["decodes"]]
         for loc, seen in (one for one in entry.members if decoding and one.portrait.not_streaming):
             cells = [one for one in _cells(subject, entry, seen.text) if one.metric in decoding]
-            if not _expected(subject, cells):
+            if unexpected(cells, subject.suite.skips):
                 yield Fault(loc, f"{seen.text} has no {' and no '.join(decoding)}: {seen.not_streaming}")
 
 
 def _cells(subject: Subject, entry: AnyEntry, encoding: str) -> list[CostCell | AccuracyCell]:
     return [one for one in subject.cells(entry) if one.encoding == encoding]
-
-
-def _expected(subject: Subject, cells: list[CostCell | AccuracyCell]) -> bool:
-    return all(any(passes(cell, skip.only) for skip in subject.suite.skips) for cell in cells)

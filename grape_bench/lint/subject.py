@@ -9,7 +9,8 @@ from grape_bench.cell import AccuracyCell, CostCell
 from grape_bench.lint.portrait import Portrait
 from grape_bench.record import Record
 from grape_bench.suite import expand
-from grape_bench.suite_format import AccuracyGrid, CostGrid, Suite
+from grape_bench.suite_entry import AccuracyGrid, CostGrid
+from grape_bench.suite_format import Suite
 from grape_bench.suite_text import Loc
 from grape_bench.suite_values import Plugins
 

@@ -59,7 +59,7 @@ class ByNames:
     def __init__(self, module: nn.Module, vocabulary: int, extras: Mapping[str, Any] | None = None):
         self.module, self.vocabulary, self.extras = module, vocabulary, dict(extras or {})
         parameters = inspect.signature(module.forward).parameters
-        self.tokens = next(iter(parameters))
+        self.tokens = next(iter(parameters), "")
         self.caches = "use_cache" in parameters
         found = {what: next((one for one in names if one in parameters), "") for what, names in self.names.items()}
         self.words = {what: word for what, word in found.items() if word and word not in self.extras}
@@ -154,7 +154,7 @@ def adapted(value: Any) -> Adapter:
 def _vocabulary(module: nn.Module, example: Any) -> int:
     """What an example shows, or the rows of the smallest embedding: no token below them is out of range."""
     tables = [one.num_embeddings for one in module.modules() if isinstance(one, nn.Embedding)]
-    tokens = next(iter(example.values())) if isinstance(example, Mapping) else example
+    tokens = next(iter(example.values()), None) if isinstance(example, Mapping) else example
     if isinstance(tokens, Tensor) and not tokens.is_floating_point():
         return max(2, int(tokens.max()) + 1)
     if tokens is not None or not tables:

@@ -25,9 +25,10 @@ def made(word: str) -> Any:
     place, _, name = word.rpartition(":")
     if not place or not name.isidentifier():
         raise UserError(f"--model {word}: write pkg.module:factory or path/file.py:factory, such as mine.py:model")
-    factory = getattr(_tried(word, lambda: _module(place)), name, None)
+    module = _tried(word, lambda: _module(place))
+    factory = getattr(module, name, None)
     if factory is None:
-        known = [one for one, value in vars(_module(place)).items() if callable(value) and not one.startswith("_")]
+        known = [one for one, value in vars(module).items() if callable(value) and not one.startswith("_")]
         raise UserError(f"--model {word}: {place} has no {name!r}.{allowed(name, known)}")
     if not callable(factory):
         raise UserError(f"--model {word}: {name} is a {type(factory).__name__}; it must be callable without arguments")
@@ -41,10 +42,14 @@ def _module(place: str) -> ModuleType:
     path = Path(place).resolve()
     if not path.is_file():
         raise UserError(f"--model {place}: there is no such file")
-    if path.stem in sys.modules and getattr(sys.modules[path.stem], "__file__", None) == str(path):
-        return sys.modules[path.stem]
     sys.path[:0] = [] if str(path.parent) in sys.path else [str(path.parent)]  # for what stands beside it
-    return importlib.import_module(path.stem)
+    name = f"grape_bench_model_{path.stem}"  # by its own name, such as copy.py, it would be a module that is loaded
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _tried(word: str, code: Callable[[], Any]) -> Any:

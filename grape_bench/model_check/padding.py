@@ -13,7 +13,7 @@ from grape_bench.model_check.subject import EXACT, LENGTH, PADS, NotChecked, Sub
 
 def check(subject: Subject, found: dict[str, Finding]) -> Iterator[Finding | Remark]:
     """On the left; on the right too where later tokens are seen."""
-    subject.honours("mask", subject.output.scores)
+    subject.honours("mask")
     sides = [("left", slice(0, PADS), (PADS, LENGTH))]
     if not is_causal(subject):
         sides.append(("right", slice(LENGTH - PADS, LENGTH), (0, LENGTH - PADS)))

@@ -49,13 +49,13 @@ def check(subject: Subject, found: dict[str, Finding]) -> Iterator[Finding | Rem
 
 
 def _by_positions(subject: Subject, found: dict[str, Finding]) -> Finding | None:
-    subject.honours("positions", subject.output.scores)
+    subject.honours("positions")
     other = subject.run(subject.tokens(), positions=subject.positions(OFFSET))
     return _verdict(subject, f"positions {OFFSET}, {OFFSET + 1}, .. in place of 0, 1, ..", other)
 
 
 def _by_window(subject: Subject, found: dict[str, Finding]) -> Finding | None:
-    subject.honours("mask", subject.output.scores)
+    subject.honours("mask")
     for one in (MASK, PADDING):
         if one.code in found:
             raise NotChecked(f"{one.code}: padding or later tokens change the outputs by themselves.")

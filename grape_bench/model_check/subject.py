@@ -58,13 +58,12 @@ class Subject:
         self.dtype = torch.float32
         self.output, self.trace = self.run(self.tokens())
 
-    def tokens(self, length: int = LENGTH) -> Tensor:
-        """The same tokens each time, (B, length); a longer text begins with a shorter one."""
+    def tokens(self) -> Tensor:
+        """The same tokens each time, (B, T)."""
         low = self.adapter.vocabulary // 2  # small ones are often padding
         made = torch.Generator().manual_seed(1)
-        # a column at a time, so that a text does not depend on its length
-        columns = [torch.randint(low, self.adapter.vocabulary, (self.batch,), generator=made) for _ in range(length)]
-        return torch.stack(columns, dim=1).to(self.device)
+        columns = torch.randint(low, self.adapter.vocabulary, (LENGTH, self.batch), generator=made)
+        return columns.T.contiguous().to(self.device)
 
     def others(self, tokens: Tensor) -> Tensor:
         """Another token everywhere."""
@@ -109,12 +108,12 @@ class Subject:
         if what not in self.adapter.offers:
             raise NotChecked(f"the model takes no {what}.")
 
-    def honours(self, what: str, plain: Tensor) -> None:
+    def honours(self, what: str) -> None:
         """Raise NotChecked where the neutral value of this argument changes the outputs: it means something else."""
         self.needs(what)
         all_real = torch.ones_like(self.tokens(), dtype=torch.bool)
         given: dict[str, Any] = {what: self.positions(0) if what == "positions" else all_real}
-        moved = difference(plain, self.run(self.tokens(), **given)[0].scores)
+        moved = difference(self.output.scores, self.run(self.tokens(), **given)[0].scores)
         if not moved < CLOSE:
             meant = "positions 0, 1, .." if what == "positions" else "a mask that is true everywhere"
             raise NotChecked(f"{meant} moved the outputs by {moved:.2g} of their scale, so it means another thing.")

@@ -26,18 +26,13 @@ def check(subject: Subject, found: dict[str, Finding]) -> Iterator[Finding | Rem
 
     subject.run(subject.tokens(), watch=watch)
     for name, module in subject.module.named_modules():
-        tables = [*module.named_buffers(recurse=False), *((k, v) for k, v in vars(module).items() if _is_tensor(v))]
-        for word, table in tables:
-            if reason := _stored(word, table):
+        for word, table in (*module.named_buffers(recurse=False), *vars(module).items()):
+            if isinstance(table, Tensor) and (reason := _stored(word, table)):
                 reasons.setdefault(name, reason)
     if reasons:
         name, reason = next(iter(reasons.items()))
         more = f" So in {len(reasons) - 1} more modules." if len(reasons) > 1 else ""
         yield TABLE.found(Place(subject.name(name)), reason + more)
-
-
-def _is_tensor(value: object) -> bool:
-    return isinstance(value, Tensor)
 
 
 def _positions(operation: Operation) -> str:
@@ -48,9 +43,8 @@ def _positions(operation: Operation) -> str:
     given = made if operation.kind == "arange" else operation.inputs
     if not any(_counts(one) for one in given if one.dtype in (torch.int32, torch.int64) or operation.kind == "arange"):
         return ""
-    return (
-        f"Positions become {_word(made[0])} numbers, and {FAR} positions are {_distinct(made[0].dtype)} different ones."
-    )
+    half = made[0].dtype
+    return f"Positions become {_name(half)} numbers, and {FAR} positions are {_distinct(half)} different ones."
 
 
 def _angles(operation: Operation) -> str:
@@ -58,14 +52,16 @@ def _angles(operation: Operation) -> str:
     if operation.kind not in ("cos", "sin", "polar"):
         return ""
     angle = operation.inputs[-1]
-    if angle.dtype in HALVES:
-        return f"Angles are {_word(angle)} numbers, and {FAR} positions are {_distinct(angle.dtype)} different ones."
+    if (half := angle.dtype) in HALVES:
+        return f"Angles are {_name(half)} numbers, and {FAR} positions are {_distinct(half)} different ones."
     where = axis(angle, LENGTH)
     if where is None or not angle.is_floating_point():
         return ""
     first = angle.movedim(where, -2).reshape(-1, LENGTH, angle.shape[-1])[0]
-    half = _rounded(first[1]) if not first[0].any() else None
-    return f"All {len(first[1])} frequencies are rounded to {_name(half)} before they meet positions." if half else ""
+    rounded = _rounded(first[1]) if not first[0].any() else None
+    if rounded is None:
+        return ""
+    return f"All {len(first[1])} frequencies are rounded to {_name(rounded)} before they meet positions."
 
 
 def _stored(word: str, table: Tensor) -> str:
@@ -99,9 +95,5 @@ def _distinct(dtype: torch.dtype) -> int:
     return len(torch.arange(FAR).to(dtype).unique())
 
 
-def _word(tensor: Tensor) -> str:
-    return _name(tensor.dtype)
-
-
-def _name(dtype: torch.dtype | None) -> str:
+def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")

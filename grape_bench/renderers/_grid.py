@@ -3,13 +3,13 @@
 import html
 from collections.abc import Iterator
 
+from grape_bench.printable import printable
 from grape_bench.table import Entry, Row, Table
 
 
 def escape(text: str) -> str:
     """Escaped for element content and attributes; control characters, which HTML forbids, are shown as �."""
-    printable = "".join(one if one.isprintable() or one.isspace() else "\ufffd" for one in text)
-    return html.escape(printable).replace(" %", "&nbsp;%")
+    return html.escape(printable(text)).replace(" %", "&nbsp;%")
 
 
 def block(table: Table) -> str:

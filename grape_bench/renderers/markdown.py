@@ -5,6 +5,7 @@ import re
 
 from tabulate import tabulate
 
+from grape_bench.printable import on_one_line
 from grape_bench.renderers import Renderer
 from grape_bench.table import Entry, Facts, Figure, Heading, Links, Piece, Prose, Report, Section, Table, Tally
 
@@ -23,8 +24,7 @@ class Markdown(Renderer):
 
 def escape(text: str) -> str:
     """Text that Markdown shows as it is, on one line."""
-    printable = "".join(one if one.isprintable() or one.isspace() else "\ufffd" for one in text)
-    safe = html.escape(" ".join(printable.split()), quote=False)
+    safe = html.escape(on_one_line(text), quote=False)
     safe = re.sub(r"([\\`*\[\]|~$])", r"\\\1", safe)
     safe = re.sub(r"(?<![^\W_])_|_(?![^\W_])", r"\_", safe)  # between letters it is no emphasis, and stays legible
     return re.sub(r"^(\d*)([#+.)-])(?=\s)", r"\1\\\2", safe)

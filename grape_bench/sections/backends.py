@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from grape_bench.bench import Bench, Grid, Setting, value
+from grape_bench.bench import Bench, Grid, Setting, lengths_of, value
 from grape_bench.sections.wording import ABSENT, MARKS, absolute, factor, span, standing
 from grape_bench.table import Entry, Piece, Row, Section, Table
 from grape_bench.view import View
@@ -40,7 +40,7 @@ def _families(bench: Bench) -> dict[Family, dict[str, Grid]]:
 
 
 def _beside(view: View, bench: Bench, family: Family, grids: dict[str, Grid], anchor: str) -> Table:
-    lengths = sorted({length for grid in grids.values() for length in grid.lengths})
+    lengths = lengths_of(grids.values())
     unit, rows = view.unit(family[1]), list[Row]()
     for backend in [one for one in grids if one != USUAL]:
         shared = [one for one in grids[backend].encodings if one in grids[USUAL].encodings]
@@ -94,7 +94,7 @@ def _exponent(grid: Grid, encoding: str) -> str:
 
 
 def _place(family: Family) -> str:
-    return f"{family[0]}, {family[2]}".replace(", ,", ",")
+    return f"{family[0]}, {family[2]}"
 
 
 def _said(view: View) -> Iterator[Table]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from grape_bench.interval import joint, mean_interval
 from grape_bench.ranking import SCORE_MARGIN, by_seed, judge
 from grape_bench.record import Record
-from grape_bench.sections.wording import ABSENT, MARKS, accuracy, share
+from grape_bench.sections.wording import ABSENT, MARKS, accuracy, mean, share, tested
 from grape_bench.table import Entry, Row, Table
 from grape_bench.trial import Course, Tests, Trial, tests
 
@@ -25,7 +25,11 @@ def beyond(course: Course, anchor: str) -> Iterator[Table]:
     columns = tuple(_columns(course))
     if len(columns) < 2 or not (course.by_loss or course.cell.controls):
         return
-    titles = ("encoding", f"{course.train_length} (trained)", *(f"{one.length}{_WORDS[one.of]}" for one in columns[1:]))
+    titles = (
+        "encoding",
+        tested(course, course.train_length),
+        *(f"{one.length}{_WORDS[one.of]}" for one in columns[1:]),
+    )
     rows = tuple(_row(course, trial, columns) for trial in course.trials)
     caption = f"{course.what.capitalize()} in {course.headline} beyond the training length, in tokens, beside controls"
     yield Table(anchor, caption, titles, rows, foot=_foot(course))
@@ -55,13 +59,12 @@ def _entry(course: Course, trial: Trial, test: Test, family: int) -> Entry:
     found = trial.mean(test.length, course.headline, test.of)
     if found is None:
         return accuracy(trial, test.length, course.headline) if test.of == "scores" else ABSENT
-    text = share(found.mid) + (f" ± {share(found.half)}" if found.known else "")
     gains = [one for record in by_seed(trial.counted).values() for one in _gains(record, course, test)]
     change = mean_interval(gains, joint(family))
     word = judge(change, (-SCORE_MARGIN, SCORE_MARGIN), ("worse", "better"))
     moved = round(-change.mid if course.by_loss else change.mid, 3) + 0.0  # + 0.0: never -0.000
     note = f"{word}, {moved:+.3f}" + (f" ± {share(change.half)}" if change.known else "")
-    return Entry(f"{MARKS[word]} {text}", note, word if trial.learners else "unlearned")
+    return Entry(f"{MARKS[word]} {mean(found)}", note, word if trial.learners else "unlearned")
 
 
 def _gains(record: Record, course: Course, test: Test) -> Iterator[float]:

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from grape_bench.bench import Grid
 from grape_bench.cell import AccuracyCell
 from grape_bench.outcome import Outcome
-from grape_bench.record import AccuracyReading, MemoryReading, Reading, Record, Score, TimeReading
+from grape_bench.record import AccuracyReading, MemoryReading, Reading, Record, TimeReading
+from grape_bench.score import Score
 from grape_bench.sections.summary import hardware
 from grape_bench.sections.wording import ABSENT, amount_of, quantity
 from grape_bench.table import Entry, Row, Table

@@ -52,7 +52,7 @@ def training_time(view: View) -> Iterator[Column]:
         return
     bench, grid, length = found
     instead = "" if reference == REFERENCE else f", in place of {REFERENCE}, which this suite does not have"
-    where = f"at {length} tokens ({grid.setting}){_on(view, bench)}"
+    where = f"at {length} tokens ({grid.setting}){view.where(bench)}"
     meaning = f"train_step_ms over that of {reference}{instead}, {where}."
 
     def fill(encoding: str) -> Entry:
@@ -75,7 +75,7 @@ def memory(view: View) -> Iterator[Column]:
         return
     bench, grid, length = found
     what = "a training step of the model" if grid.scope == "model" else "the attention alone, forward and backward"
-    where = f"at {length} tokens ({grid.setting}){_on(view, bench)}"
+    where = f"at {length} tokens ({grid.setting}){view.where(bench)}"
     meaning = f"peak MiB of {what} less that of {baseline}, {where}."
 
     def fill(encoding: str) -> Entry:
@@ -132,7 +132,3 @@ def _said(row: Quoted | None, field: str) -> str:
 
 def _join(*notes: str) -> str:
     return ", ".join(filter(None, notes))
-
-
-def _on(view: View, bench: Bench) -> str:
-    return f" on {bench.environment.machine}" if bench.environment and len(view.benches) > 1 else ""

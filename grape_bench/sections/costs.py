@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from grape_bench.bench import Bench, Grid, value
+from grape_bench.bench import Bench, Grid, lengths_of, value
 from grape_bench.cell import CostCell
 from grape_bench.outcome import Outcome
 from grape_bench.ranking import RATIO_MARGIN
 from grape_bench.sections.cells import cost_cells, crowded
-from grape_bench.sections.wording import CONTENDED_MARK, cost, factor, quantity, span, standing
+from grape_bench.sections.wording import ABSENT, CONTENDED_MARK, cost, factor, quantity, span, standing
 from grape_bench.table import Curve, Entry, Figure, Heading, Panel, Piece, Prose, Row, Section, Table
 from grape_bench.view import View
 
@@ -85,8 +85,7 @@ def _reading(view: View) -> str:
 def _bench(view: View, bench: Bench, number: int, brief: bool) -> Iterator[Piece]:
     for (scope, metric), grids in bench.metrics().items():
         part = _Part(view, bench, grids, f"bench-{number}-{scope}-{metric.replace('_', '-')}", brief)
-        where = f" on {bench.environment.machine}" if bench.environment and len(view.benches) > 1 else ""
-        yield Heading(f"{scope.capitalize()}: {view.name(metric)}, {part.unit}{where}")
+        yield Heading(f"{scope.capitalize()}: {view.name(metric)}, {part.unit}{view.where(bench)}")
         figure = _figure(part)
         if any(panel.curves for panel in figure.panels):
             yield figure
@@ -94,14 +93,14 @@ def _bench(view: View, bench: Bench, number: int, brief: bool) -> Iterator[Piece
 
 
 def _table(part: _Part) -> Table:
-    lengths = sorted({length for grid in part.grids for length in grid.lengths})
+    lengths = lengths_of(part.grids)
     rows = [row for number, grid in enumerate(part.grids, 1) for row in _rows(part, grid, lengths, number)]
     relative = f"ratio to {part.bench.baseline}, and {part.unit}" if part.bench.baseline else part.unit
     caption = f"{part.view.name(part.metric).capitalize()} by length in tokens: {relative}"
     return Table(f"{part.anchor}-table", caption, ("encoding", *map(str, lengths)), tuple(rows))
 
 
-def _rows(part: _Part, grid: Grid, lengths: list[int], number: int) -> Iterator[Row]:
+def _rows(part: _Part, grid: Grid, lengths: tuple[int, ...], number: int) -> Iterator[Row]:
     yield (Entry(str(grid.setting)),)
     controls = [part.bench.control(grid, length) for length in lengths]
     for index, encoding in enumerate(grid.encodings, 1):
@@ -141,7 +140,7 @@ def _curve(part: _Part, grid: Grid, encoding: str) -> Curve:
 
 
 def _derived(part: _Part, derived: str) -> Table:
-    lengths = sorted({length for grid in part.grids for length in grid.lengths})
+    lengths = lengths_of(part.grids)
     rows: list[Row] = []
     for grid in part.grids:
         rows.append((Entry(str(grid.setting)),))
@@ -156,7 +155,7 @@ def _derived(part: _Part, derived: str) -> Table:
 
 def _rate(outcome: Outcome | None) -> Entry:
     if outcome is None:
-        return Entry("–", tone="muted")
+        return ABSENT
     step_ms = value(outcome)
     if not step_ms:
         return standing([outcome])

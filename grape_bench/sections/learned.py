@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from grape_bench.board import Board, Measure, Member
-from grape_bench.interval import Interval, mean_interval
-from grape_bench.record import LEARNED_LOSS
+from grape_bench.interval import mean_interval
+from grape_bench.score import LEARNED_LOSS
 from grape_bench.sections.standings import RANKS, Column, ranks, rests, setting
-from grape_bench.sections.wording import ABSENT, amount_of, score_gap, share
-from grape_bench.table import Entry, Prose, Section, Table
+from grape_bench.sections.wording import ABSENT, amount_of, mean, score_gap
+from grape_bench.table import Entry, Prose, Row, Section, Table
 
 _READING = (
     "Scores are normalised: 0 is what a reader without positions can reach, 1 a perfect one. They are means over the "
@@ -35,14 +35,13 @@ def accuracy(boards: Sequence[Board], threshold: float) -> Section | None:
 
 
 def unlearned(boards: Sequence[Board], threshold: float) -> Section | None:
-    """Those of which no seed learned."""
+    """Those of which no seed learned, together for each task and recipe."""
     rows = tuple(
-        (Entry(one.name), Entry(setting(board)), Entry(_span(one)), Entry(rests(one)))
+        _together(board, lost)
         for board in boards
-        for one in board.members
-        if one.values and not one.learned(board.bar(threshold))
+        if (lost := [one for one in board.members if one.values and not one.learned(board.bar(threshold))])
     )
-    columns = ("encoding", "task", "scores", "rests on")
+    columns = ("task", "encodings", "scores", "rests on")
     table = Table("unlearned-table", "Trained, and no seed learned", columns, rows, prose=True)
     return Section("unlearned", "Did not learn", (table,)) if rows else None
 
@@ -61,7 +60,7 @@ def _table(board: Board, threshold: float, anchor: str) -> Table:
 def _score(measure: Measure) -> Column:
     def fill(member: Member) -> Entry:
         found = measure.scores.get(member.name)
-        return Entry(_mean(mean_interval(list(found.values())))) if found else ABSENT
+        return Entry(mean(mean_interval(list(found.values())))) if found else ABSENT
 
     return Column(measure.title, fill)
 
@@ -85,11 +84,14 @@ def _lowness(measure: Measure, member: Member) -> float:
     return -statistics.fmean(found.values()) if found else math.inf
 
 
-def _mean(interval: Interval) -> str:
-    return share(interval.mid) + (f" ± {share(interval.half)}" if interval.known else "")
-
-
-def _span(member: Member) -> str:
-    low, high = (round(end(member.values.values()), 2) + 0.0 for end in (min, max))  # + 0.0: never -0.00
-    scores = f"{low:.2f} to {high:.2f}" if low < high else f"{low:.2f}"
-    return f"{scores} over {amount_of(len(member.values), 'seed')}"
+def _together(board: Board, members: Sequence[Member]) -> Row:
+    scores = [score for one in members for score in one.values.values()]
+    low, high = (round(end(scores), 2) + 0.0 for end in (min, max))  # + 0.0: never -0.00
+    span = f"{low:.2f} to {high:.2f}" if low < high else f"{low:.2f}"
+    names = Entry("; ".join(one.name for one in members))
+    return (
+        Entry(setting(board)),
+        names,
+        Entry(f"{span} over {amount_of(len(scores), 'training')}"),
+        Entry(rests(*members)),
+    )

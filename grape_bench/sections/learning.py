@@ -4,10 +4,11 @@ import math
 import statistics
 from collections.abc import Iterator
 
-from grape_bench.record import LEARNED_LOSS, AccuracyReading, Score
+from grape_bench.record import AccuracyReading
+from grape_bench.score import LEARNED_LOSS, Score
 from grape_bench.sections.beyond import beyond
 from grape_bench.sections.cells import trial_cells
-from grape_bench.sections.wording import ABSENT, UNLEARNED, accuracy, amount_of, share, unlearned
+from grape_bench.sections.wording import ABSENT, UNLEARNED, accuracy, amount_of, share, tested, unlearned
 from grape_bench.table import Curve, Entry, Figure, Heading, Panel, Piece, Prose, Row, Section, Table
 from grape_bench.trial import Course, Trial
 from grape_bench.view import View
@@ -50,7 +51,7 @@ def _course(view: View, course: Course, anchor: str) -> Iterator[Piece]:
 
 def _table(course: Course, group: str, anchor: str) -> Table:
     headline = group == course.headline
-    columns = ["encoding", *(_column(course, length) for length in course.lengths)]
+    columns = ["encoding", *(tested(course, length) for length in course.lengths)]
     columns += ["did not learn"] if headline else []
     columns += ["steps to 0.9"] if headline and not course.by_loss else []
     columns += ["learning rate"] if headline and course.cell.tune else []
@@ -60,10 +61,6 @@ def _table(course: Course, group: str, anchor: str) -> Table:
     name = f"{group}, the headline group" if headline else group
     caption = f"{course.what.capitalize()} in {name}, by test length in tokens"
     return Table(anchor, caption, tuple(columns), tuple(rows))
-
-
-def _column(course: Course, length: int) -> str:
-    return f"{length} (trained)" if length == course.train_length else f"{length}"
 
 
 def _row(course: Course, trial: Trial, group: str, cells: Table) -> Row:

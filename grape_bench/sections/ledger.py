@@ -3,45 +3,34 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
-from grape_bench.bench import Bench, Setting
+from grape_bench.bench import Setting
 from grape_bench.cell import AccuracyCell, Cell, CostCell
 from grape_bench.outcome import Outcome
-from grape_bench.sections.wording import amount_of, share
+from grape_bench.sections.wording import first_of, share
 from grape_bench.table import Entry, Prose, Row, Section, Table
 from grape_bench.trial import Course, Trial, headline, learned
 from grape_bench.view import View
-
-_MOST = 200  # rows; a suite that was hardly begun has thousands of missing cells
 
 
 def ledger(view: View) -> Section:
     """Skipped, failed, missing, did not learn."""
     rows = [*_outcomes(view), *_unlearned(view)]
-    if not rows:
-        return Section(
-            "ledger", "Skipped, failed, missing, did not learn", (Prose("None: every cell has its figure."),)
-        )
-    foot = f"{amount_of(len(rows) - _MOST, 'further row')} left out." if len(rows) > _MOST else ""
-    table = Table(
-        id="ledger-table",
-        caption="Cells without a figure, and trainings that ended below the threshold",
-        columns=("cell", "status", "fault", "reason"),
-        rows=tuple(rows[:_MOST]),
-        prose=True,
-        foot=foot,
-    )
-    return Section("ledger", "Skipped, failed, missing, did not learn", (table,))
+    kept, foot = first_of(rows)
+    caption = "Cells without a figure, and trainings that ended below the threshold"
+    table = Table("ledger-table", caption, ("cell", "status", "fault", "reason"), kept, prose=True, foot=foot)
+    piece = table if rows else Prose("None: every cell has its figure.")
+    return Section("ledger", "Skipped, failed, missing, did not learn", (piece,))
 
 
 def _outcomes(view: View) -> Iterator[Row]:
     """Cells of one encoding and metric that ended alike are one row, which names them all."""
-    several = len(view.benches) > 1
     found = [(one, "") for one in view.trainings]
-    found += [(one, _where(bench) if several else "") for bench in view.benches for one in bench.outcomes]
+    found += [(one, view.where(bench)) for bench in view.benches for one in bench.outcomes]
     alike: defaultdict[tuple[str, ...], list[Outcome]] = defaultdict(list)
     for one, where in found:
         if one.standing != "ok":
-            alike[one.standing, _what(one.cell) + where, one.fault, one.message].append(one)
+            what = _what(one.cell) + (where and f",{where}")
+            alike[one.standing, what, one.fault, one.message].append(one)
     for word in ("failed", "skipped", "missing"):
         for (standing, what, fault, message), outcomes in alike.items():
             if standing == word:
@@ -66,10 +55,6 @@ def _which(outcomes: list[Outcome]) -> str:
             found[f", trained at {cell.train_length} tokens"].append(cell.seed)
     seeds = "" if isinstance(outcomes[0].cell, CostCell) else "seed "
     return "; ".join(f"{seeds}{', '.join(map(str, numbers))}{setting}" for setting, numbers in found.items())
-
-
-def _where(bench: Bench) -> str:
-    return f", on {bench.environment.machine}" if bench.environment else ""
 
 
 def _unlearned(view: View) -> Iterator[Row]:

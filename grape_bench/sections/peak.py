@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from grape_bench.bench import Bench, Grid, value
+from grape_bench.bench import Bench, Grid, lengths_of, value
 from grape_bench.cell import CostCell
 from grape_bench.flops import PEAK_TFLOPS, peak_share
 from grape_bench.outcome import Outcome
@@ -30,14 +30,14 @@ def _tables(view: View, bench: Bench, number: int) -> Iterator[Table]:
         shown = [grid for grid in grids if any(_share(one, device) is not None for one in grid.outcomes.values())]
         if metric not in _METRICS or not shown:
             continue
-        lengths = sorted({length for grid in shown for length in grid.lengths})
+        lengths = lengths_of(shown)
         rows = tuple(row for grid in shown for row in _rows(grid, lengths, device))
         caption = f"{view.name(metric).capitalize()}: share of {PEAK_TFLOPS[device]:g} TFLOP/s by length in tokens"
         anchor = f"bench-{number}-{metric.replace('_', '-')}-peak"
         yield Table(anchor, caption, ("encoding", *map(str, lengths)), rows)
 
 
-def _rows(grid: Grid, lengths: list[int], device: str) -> Iterator[Row]:
+def _rows(grid: Grid, lengths: tuple[int, ...], device: str) -> Iterator[Row]:
     yield (Entry(str(grid.setting)),)
     for encoding in grid.encodings:
         yield (Entry(encoding), *(_entry(grid.outcomes.get((encoding, length)), device) for length in lengths))

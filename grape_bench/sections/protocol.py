@@ -88,7 +88,7 @@ def _protocol(times: list[TimeReading]) -> tuple[str, ...]:
 
 
 def _contention(found: list[Outcome]) -> tuple[Entry, Entry]:
-    ratios = [ratio for ratio in map(contention, found) if ratio is not None]
+    ratios = [ratio for one in found if (ratio := contention(one.records)) is not None]
     if not ratios:
         return Entry("–"), Entry("not known for this clock")
     contended = sum(ratio > CONTENDED for ratio in ratios)

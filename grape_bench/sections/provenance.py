@@ -7,10 +7,9 @@ from grape_bench.board import Board, Source
 from grape_bench.cell import AccuracyCell
 from grape_bench.sections.hardware import hardware
 from grape_bench.sections.standings import setting
-from grape_bench.sections.wording import amount_of
+from grape_bench.sections.wording import amount_of, first_of
 from grape_bench.table import Entry, Piece, Prose, Row, Section, Table, Tone
 
-_MOST = 200  # rows of gaps
 _TONES: dict[str, Tone] = {"failed": "failed", "skipped": "skipped", "missing": "missing"}  # the gravest first
 
 
@@ -18,11 +17,9 @@ def gaps(boards: Sequence[Board]) -> Section:
     """Every encoding without a figure somewhere: failed and skipped with the reason, and missing, which has none."""
     rows = [row for board in boards for row in (*_lost(board), *_missing(board))]
     rows.sort(key=lambda row: list(_TONES).index(row[2].tone))
-    foot = f"{amount_of(len(rows) - _MOST, 'further row')} left out." if len(rows) > _MOST else ""
+    kept, foot = first_of(rows)
     caption = "Figures that are not there; missing is what no record explains"
-    table = Table(
-        "gaps-table", caption, ("encoding", "where", "status", "reason"), tuple(rows[:_MOST]), prose=True, foot=foot
-    )
+    table = Table("gaps-table", caption, ("encoding", "where", "status", "reason"), kept, prose=True, foot=foot)
     piece = table if rows else Prose("None: whoever stands in a table has all its figures.")
     return Section("gaps", "Failed, skipped, missing", (piece,))
 

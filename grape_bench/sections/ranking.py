@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from grape_bench.extrapolation import areas, beyond, normalised
 from grape_bench.groups import Place, Ranking, rank
-from grape_bench.interval import Interval, mean_interval
+from grape_bench.interval import mean_interval
 from grape_bench.pareto import beaten
 from grape_bench.ranking import SCORE_MARGIN, SEEDS, Scores, compare_scores, gaps
 from grape_bench.sections.front import front
 from grape_bench.sections.offers import offers, priced
-from grape_bench.sections.wording import ABSENT, MARKS, ranked, score_gap, share, standing
+from grape_bench.sections.wording import ABSENT, MARKS, mean, ranked, score_gap, share, standing, tested
 from grape_bench.table import Entry, Heading, Piece, Prose, Row, Section, Table
 from grape_bench.trial import Course, Trial
 from grape_bench.view import View
@@ -106,7 +106,7 @@ def _row(course: Course, name: str, columns: list[Column]) -> Row:
 
 def _score(measure: Measure) -> Column:
     places = measure.places
-    return Column(measure.title, lambda name: Entry(_mean(places[name].mean)) if name in places else ABSENT)
+    return Column(measure.title, lambda name: Entry(mean(places[name].mean)) if name in places else ABSENT)
 
 
 def _rank(measure: Measure) -> Column:
@@ -154,7 +154,7 @@ def _front(view: View, measure: Measure) -> Iterator[Column]:
 
 
 def _lengths(course: Course, measure: Measure, anchor: str) -> Table:
-    columns = ("encoding", *(f"{one} (trained)" if one == course.train_length else f"{one}" for one in course.lengths))
+    columns = ("encoding", *(tested(course, length) for length in course.lengths))
     rows = [
         (Entry(place.name), *(_at(course.trial(place.name), length) for length in course.lengths))
         for place in measure.ranking.places
@@ -165,8 +165,4 @@ def _lengths(course: Course, measure: Measure, anchor: str) -> Table:
 
 def _at(trial: Trial, length: int) -> Entry:
     found = normalised(trial, length)
-    return Entry(_mean(mean_interval(list(found.values())))) if found else ABSENT
-
-
-def _mean(interval: Interval) -> str:
-    return share(interval.mid) + (f" ± {share(interval.half)}" if interval.known else "")
+    return Entry(mean(mean_interval(list(found.values())))) if found else ABSENT

@@ -3,7 +3,7 @@
 import statistics
 from collections.abc import Iterator
 
-from grape_bench.bench import CONTENDED, Bench, Grid
+from grape_bench.bench import CONTENDED, Bench, Grid, contention
 from grape_bench.interval import Interval
 from grape_bench.ranking import compare
 from grape_bench.record import Record, TimeReading
@@ -49,7 +49,7 @@ def _row(bench: Bench, grids: tuple[Grid, ...]) -> Row | None:
         Entry(f"{100 * statistics.median(one.high - one.low for one in intervals):.1f} %"),
         Entry(_worst_drift(readings)),
         Entry(_share(readings)),
-        _busy([_contention(one) for one in readings if one.clock == "process_time"]),
+        _busy([base for _, base in pairs]),
     )
 
 
@@ -66,12 +66,11 @@ def _lists(bench: Bench, anchor: str) -> Iterator[Table]:
 def _block_run(index: int, control: Record, base: Record) -> Row:
     interval = _interval(control, base)
     inside = interval.low <= 1 <= interval.high
-    assert isinstance(base.reading, TimeReading)
     return (
         Entry(str(index)),
         Entry(factor(interval), span(interval), "plain" if inside else "unclear"),
         Entry(f"{100 * (interval.high - interval.low):.1f} %"),
-        _busy([_contention(base.reading)]) if base.reading.clock == "process_time" else Entry("–"),
+        _busy([base]),
     )
 
 
@@ -103,11 +102,9 @@ def _share(readings: list[TimeReading]) -> str:
     return f"{100 * max(shares):.2g} % at most" if shares else "–"
 
 
-def _contention(reading: TimeReading) -> float:
-    return statistics.median(wall / own for wall, own in zip(reading.wall_ms, reading.samples_ms, strict=True))
-
-
-def _busy(ratios: list[float]) -> Entry:
+def _busy(block_runs: list[Record]) -> Entry:
+    """Wall over CPU time, where that is known."""
+    ratios = [ratio for one in block_runs if (ratio := contention([one])) is not None]
     if not ratios:
         return Entry("–")
     contended = sum(ratio > CONTENDED for ratio in ratios)

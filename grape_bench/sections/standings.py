@@ -56,11 +56,11 @@ def setting(board: Board) -> str:
     return f"{cell.scope} at {cell.length} tokens, {Setting.of(cell)}{compiled}"
 
 
-def rests(member: Member) -> str:
+def rests(*members: Member) -> str:
     """How many records an entry rests on, and the numbers of their sources: `9 records from 1, 3–5`."""
     spans: list[tuple[int, int]] = []
-    for one in member.sources:
+    for one in sorted({number for member in members for number in member.sources}):
         follows = spans and spans[-1][1] == one - 1
         spans = [*spans[:-1], (spans[-1][0], one)] if follows else [*spans, (one, one)]
     numbers = ", ".join(f"{low}" if low == high else f"{low}–{high}" for low, high in spans)
-    return f"{amount_of(member.records, 'record')} from {numbers}"
+    return f"{amount_of(sum(one.records for one in members), 'record')} from {numbers}"

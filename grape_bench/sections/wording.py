@@ -9,8 +9,8 @@ from grape_bench.groups import Place
 from grape_bench.interval import Interval
 from grape_bench.outcome import Outcome
 from grape_bench.ranking import SEEDS, Word
-from grape_bench.table import Entry
-from grape_bench.trial import Trial
+from grape_bench.table import Entry, Row
+from grape_bench.trial import Course, Trial
 
 MARKS: dict[Word, str] = {
     "faster": "▼", "slower": "▲", "smaller": "▼", "larger": "▲",
@@ -19,11 +19,22 @@ MARKS: dict[Word, str] = {
 UNLEARNED = "†"
 CONTENDED_MARK = "°"
 ABSENT = Entry("–", tone="muted")  # the suite does not ask for it
+_MOST_ROWS = 200
 
 
 def share(part: float) -> str:
     """An accuracy: .982, and 1.000."""
     return f"{part:.3f}".removeprefix("0")
+
+
+def mean(interval: Interval) -> str:
+    """A mean over seeds ± half of its interval: .982 ± .004."""
+    return share(interval.mid) + (f" ± {share(interval.half)}" if interval.known else "")
+
+
+def tested(course: Course, length: int) -> str:
+    """The title of a column of scores at one length (tokens)."""
+    return f"{length} (trained)" if length == course.train_length else f"{length}"
 
 
 def quantity(amount: float, unit: str = "") -> str:
@@ -47,6 +58,12 @@ def amount_of(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
+def first_of(rows: Sequence[Row]) -> tuple[tuple[Row, ...], str]:
+    """The first rows of a table, and a foot that counts the others: a suite that was hardly begun has thousands."""
+    left = len(rows) - _MOST_ROWS
+    return tuple(rows[:_MOST_ROWS]), f"{amount_of(left, 'further row')} left out." if left > 0 else ""
+
+
 def standing(outcomes: Sequence[Outcome]) -> Entry:
     """The word for cells without a figure; where they differ, the gravest."""
     for word in ("failed", "skipped", "missing"):
@@ -61,7 +78,7 @@ def accuracy(trial: Trial, length: int, group: str) -> Entry:
     found = trial.accuracy(length, group)
     if found is None:
         return standing(trial.outcomes)
-    text = share(found.mid) + (f" ± {share(found.half)}" if found.known else "")
+    text = mean(found)
     absent = Counter(one.standing for one in trial.outcomes if one.standing != "ok")
     notes = [] if found.known else ["1 seed"]
     notes += [f"{count} {word}" for word, count in absent.items()]
@@ -82,7 +99,7 @@ def absolute(outcome: Outcome | None, unit: str) -> str:
     amount = value(outcome)
     if amount is None:
         return ""
-    contended = (contention(outcome) or 0) > CONTENDED
+    contended = outcome is not None and (contention(outcome.records) or 0) > CONTENDED
     return quantity(amount, unit) + (CONTENDED_MARK if contended else "")
 
 

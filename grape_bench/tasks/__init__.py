@@ -110,10 +110,10 @@ def spread(count: int, spans: int, width: int, room: tuple[int, int], generator:
 
 
 def load(text: str) -> Task:
-    """The task that an expression names, such as `registers(writes=4)`.
+    """The task that an expression of one part names, such as `registers(writes=4)`.
 
     Raises:
-        UserError: it names no known task, or not exactly one.
+        UserError: there is no such task, or it has no such option.
     """
     registry = Registry("tasks")
     (part,) = Expression.parse(text, registry).parts

@@ -1,11 +1,14 @@
 """What the contract measured, as a page: GRAPE_BENCH_MATRIX=reports/backends.md pytest tests/backends."""
 
 import os
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # for the module that its tests share
 
 ASKED = os.environ.get("GRAPE_BENCH_MATRIX")
 ERRORS = "errors"  # the property that the contract records: backend, kind, work, number format, output, gradient

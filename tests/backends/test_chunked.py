@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import torch
+from by_hand import Largest
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from grape_bench.backends import Mask, chunked, load, noting
 from grape_bench.bias import Bias, LowRank, Rowwise, Sum, Toeplitz
@@ -163,19 +163,6 @@ def test_a_causal_block_ends_at_its_last_query(grads: bool) -> None:
     if grads:
         out.sum().backward()
     assert Watched.asked == expected * (1 + grads)
-
-
-class Largest(TorchDispatchMode):
-    """The most bytes that any tensor made within has."""
-
-    size = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        out = func(*args, **(kwargs or {}))
-        for one in out if isinstance(out, tuple | list) else [out]:
-            if isinstance(one, Tensor):
-                self.size = max(self.size, one.untyped_storage().nbytes())
-        return out
 
 
 def test_nothing_is_larger_than_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,52 +1,23 @@
-"""What every encoding promises, run over every file of the folder; a new file is found by itself.
+"""What every encoding promises in one layer, run over every file of the folder; a new file is found by itself.
 
 Shapes: B batch, H heads, T queries, S keys, D head channels, C model channels.
 """
 
 import copy
-import zlib
 from dataclasses import replace
 
 import pytest
 import torch
-from torch import Tensor, nn
+from contract import REGISTRY, SITE, B, C, D, H, draw, every, scrambled
+from torch import Tensor
 
-from grape_bench.attention import Cache, attend
+from grape_bench.attention import attend
 from grape_bench.backends import Mask
 from grape_bench.backends.eager import Eager
 from grape_bench.bias import Bias
-from grape_bench.cell import ModelOptions
 from grape_bench.encodings import At, Encoding, Site, build
-from grape_bench.model import Transformer
-from grape_bench.registry import Registry
 
-REGISTRY = Registry("encodings")
-NAMES = [f"{name}({plugin.facts['around']})" if plugin.wraps else name for name, plugin in REGISTRY.items()]
-B, H, D, C = 2, 4, 8, 32
-LONGEST = 17_000
-SITE = Site(width=C, heads=H, kv_heads=H, head_dim=D, train_length=512, longest=LONGEST, causal=True)
 DTYPES = [torch.float32, torch.bfloat16, torch.float64]
-
-every = pytest.mark.parametrize("name", NAMES)
-
-
-def facts(name: str) -> dict[str, object]:
-    return dict(REGISTRY[name.split("(")[0]].facts)
-
-
-def draw(seed: int, *shape: int) -> Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
-def scrambled(module: nn.Module) -> nn.Module:
-    """Every parameter of its encodings drawn at random, so that tables that start at zero hide nothing."""
-    for name, one in module.named_modules():
-        if isinstance(one, Encoding):
-            for label, parameter in one.named_parameters(recurse=False):
-                seed = zlib.crc32(f"{name}/{label}".encode())
-                with torch.no_grad():
-                    parameter.copy_(0.5 * draw(seed, *parameter.shape))
-    return module
 
 
 def made(name: str, dtype: torch.dtype = torch.float64, site: Site = SITE) -> Encoding:
@@ -169,64 +140,6 @@ def test_rotation_keeps_norms_where_declared(name: str) -> None:
         torch.testing.assert_close(got.norm(dim=-1), given.norm(dim=-1), rtol=0, atol=1e-12)
 
 
-def model(name: str, *, causal: bool, kv_heads: int = 2) -> Transformer:
-    options = ModelOptions(width=16, layers=2, heads=4, kv_heads=kv_heads, causal=causal)
-    made = Transformer(options, name, Eager(), vocabulary=11, answers=5, lengths=(16, 1100))
-    made.reset(0)
-    scrambled(made).double().eval()
-    return made
-
-
-def streaming(name: str) -> Transformer:
-    """A decoder that decodes."""
-    found = model(name, causal=True)
-    if reason := build(name, SITE).not_streaming:
-        pytest.skip(reason)
-    return found
-
-
-def tokens(count: int, length: int) -> Tensor:
-    return torch.randint(11, (count, length), generator=torch.Generator().manual_seed(3))
-
-
-@every
-@pytest.mark.parametrize("steps", [[1] * 9, [5, 1, 3]])
-@torch.no_grad()
-def test_tokens_through_a_cache_equal_all_at_once(name: str, steps: list[int]) -> None:
-    decoder, given = streaming(name), tokens(2, 9)
-    caches, rows, start = [Cache(9), Cache(9)], [], 0
-    for count in steps:
-        piece, at = given[:, start : start + count], torch.arange(start, start + count)
-        rows.append(decoder(piece, caches=caches, positions=at))
-        start += count
-    torch.testing.assert_close(torch.cat(rows, dim=1), decoder(given), rtol=0, atol=1e-9)
-
-
-@every
-@torch.no_grad()
-def test_decoding_uses_the_true_positions_with_gaps(name: str) -> None:
-    decoder, given = streaming(name), tokens(1, 5)
-    at = torch.tensor([0, 3, 4, 40, 900])
-    caches = [Cache(5), Cache(5)]
-    rows = [decoder(given[:, i : i + 1], caches=caches, positions=at[i : i + 1]) for i in range(5)]
-    whole = decoder(given, positions=at)
-    torch.testing.assert_close(torch.cat(rows, dim=1), whole, rtol=0, atol=1e-9)
-    torch.testing.assert_close(whole, decoder(given, positions=at[None]), rtol=0, atol=1e-9)
-
-
-@every
-@torch.no_grad()
-def test_the_future_never_leaks(name: str) -> None:
-    decoder, given = model(name, causal=True), tokens(2, 9)
-    before = decoder(given)
-    for cut in (1, 4, 8):
-        changed = given.clone()
-        changed[:, cut:] = (changed[:, cut:] + 1) % 11
-        after = decoder(changed)
-        torch.testing.assert_close(after[:, :cut], before[:, :cut], rtol=0, atol=1e-12)
-        assert (after[:, cut:] - before[:, cut:]).abs().max() > 1e-3
-
-
 @every
 @torch.no_grad()
 def test_a_later_query_is_that_row_of_the_whole(name: str) -> None:
@@ -322,38 +235,3 @@ def test_grouped_queries_are_heads_with_equal_keys(name: str) -> None:
     k, v = (one.repeat_interleave(2, dim=1) for one in (k, v))
     repeated = attend(many, Eager(), (q, k, v), call, Mask(causal=True))
     torch.testing.assert_close(grouped, repeated, rtol=0, atol=1e-12)
-
-
-@every
-@pytest.mark.parametrize("causal", [False, True])
-@torch.no_grad()
-def test_padding_on_the_left_changes_nothing(name: str, causal: bool) -> None:
-    """With positions counted from the first real token it changes no encoding, otherwise no relative one."""
-    if facts(name)["domain"] == "causal" and not causal:
-        pytest.skip("causal only")
-    whole, given = model(name, causal=causal), tokens(2, 7)
-    pads = (5, 2)
-    padded, keys = torch.zeros(2, 12, dtype=torch.long), torch.zeros(2, 12, dtype=torch.bool)
-    for b, pad in enumerate(pads):
-        padded[b, pad : pad + 7], keys[b, pad : pad + 7] = given[b], True
-    real = (keys.long().cumsum(dim=1) - 1).clamp(min=0)
-    expected = whole(given)
-    got = whole(padded, keys=keys, positions=real)
-    unaware = whole(padded, keys=keys)
-    for b, pad in enumerate(pads):
-        torch.testing.assert_close(got[b, pad : pad + 7], expected[b], rtol=0, atol=1e-9)
-        if "relative" in whole.layers[0].attention.encoding.laws:  # type: ignore[union-attr, operator]
-            torch.testing.assert_close(unaware[b, pad : pad + 7], expected[b], rtol=0, atol=1e-9)
-
-
-@every
-@torch.no_grad()
-def test_documents_packed_into_one_sequence_do_not_see_each_other(name: str) -> None:
-    """Positions begin anew with each; what an encoding sums up on its way may run on."""
-    whole = streaming(name)
-    sizes, given = (4, 3, 5), tokens(1, 12)
-    documents = torch.repeat_interleave(torch.arange(3), torch.tensor(sizes))[None]
-    positions = torch.cat([torch.arange(size) for size in sizes])
-    packed = whole(given, documents=documents, positions=positions)
-    alone = [whole(piece) for piece in given.split(sizes, dim=1)]
-    torch.testing.assert_close(packed, torch.cat(alone, dim=1), rtol=0, atol=1e-9)

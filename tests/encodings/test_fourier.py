@@ -9,6 +9,7 @@ from torch import Tensor
 from grape_bench.bias import LowRank
 from grape_bench.encodings import At, Site, build
 from grape_bench.encodings.fourier import Fourier
+from grape_bench.errors import Unsupported
 
 HEADS = 3
 
@@ -95,3 +96,9 @@ def test_the_gradient_of_an_amplitude_sums_its_wave_over_all_pairs() -> None:
             c = sum(weight[h, i, j].item() * math.sin(w * (i - j)) for i, j in pairs)
             assert encoding.amplitude.grad is not None
             assert encoding.amplitude.grad[h, :, m].tolist() == pytest.approx([a, c], abs=1e-9)
+
+
+@pytest.mark.parametrize("periods", [0, -1])
+def test_no_wave_is_unsupported(periods: int) -> None:
+    with pytest.raises(Unsupported, match="at least 1 period"):
+        build(f"fourier(periods={periods})", Site(16, 2, 2, 8, 64, 64))

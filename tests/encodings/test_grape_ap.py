@@ -160,7 +160,7 @@ def test_probes_start_small() -> None:
     assert encoding.weight.std().item() == pytest.approx(0.5 / 20, rel=0.05)
 
 
-@pytest.mark.parametrize("probes", [0, 3])
-def test_an_odd_number_of_probes_is_unsupported(probes: int) -> None:
-    with pytest.raises(Unsupported, match="even"):
-        grape_ap(f"probes={probes}")
+@pytest.mark.parametrize("options", ["probes=0", "probes=3", "eps=-1.0"])
+def test_an_odd_number_of_probes_and_a_negative_eps_are_unsupported(options: str) -> None:
+    with pytest.raises(Unsupported, match="even and at least 2, eps at least 0"):
+        grape_ap(options)

@@ -5,6 +5,7 @@ import torch
 
 from grape_bench.encodings import Site, build
 from grape_bench.encodings.learned import Learned
+from grape_bench.errors import Unsupported
 
 
 def learned(options: str = "", longest: int = 10) -> Learned:
@@ -50,3 +51,8 @@ def test_only_rows_that_were_seen_have_a_gradient() -> None:
     encoding.embed(torch.zeros(1, 3, 6), torch.tensor([1, 1, 4])).sum().backward()
     assert encoding.table.grad is not None
     assert encoding.table.grad[:, 0].tolist() == [0, 2, 0, 0, 1, 0, 0, 0, 0, 0]
+
+
+def test_a_start_of_negative_width_is_unsupported() -> None:
+    with pytest.raises(Unsupported, match="std must be at least 0"):
+        learned("std=-0.5")

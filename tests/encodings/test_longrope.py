@@ -63,7 +63,8 @@ def test_it_promises_no_prefix_and_no_decoding() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", ["short=(1, 2)", "long=(1, 1, 1, 1, 1)", "long=(1, 1, 0, 1)", "factor=0.5", "original=1", "base=0"]
+    "options",
+    ["short=()", "short=(1, 2)", "long=(1, 1, 1, 1, 1)", "long=(1, 1, 0, 1)", "factor=0.5", "original=1", "base=0"],
 )
 def test_wrong_factors_and_lengths_are_unsupported(options: str) -> None:
     with pytest.raises(Unsupported):

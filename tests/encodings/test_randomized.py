@@ -131,6 +131,13 @@ def test_it_cannot_decode_and_says_why() -> None:
     assert encoding.laws == ("isometric",)
 
 
+def test_a_wrapper_breaks_its_own_laws_and_those_that_the_wrapped_encoding_breaks() -> None:
+    nested = build("randomized(dape(alibi))", SITE)
+    assert nested.breaks == ("heads", "prefix", "streaming")
+    assert "places" in nested.not_streaming
+    assert "shorter text" in build("layers(dynamic_ntk)", SITE).not_streaming
+
+
 def test_it_takes_whole_positions_within_its_places_alone() -> None:
     encoding = randomized()
     with pytest.raises(Unsupported, match="whole"):

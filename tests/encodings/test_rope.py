@@ -291,7 +291,18 @@ def test_an_odd_head_is_unsupported() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    ["fraction=0.3", "fraction=1.5", "fraction=0", "keep=0.1", "keep=0", "keep=1.5", "base=0", "base=(-1, 10)"],
+    [
+        "fraction=0.3",
+        "fraction=1.5",
+        "fraction=0",
+        "keep=0.1",
+        "keep=0",
+        "keep=1.5",
+        "base=0",
+        "base=(-1, 10)",
+        "base=(0, 10)",
+        "base=(1, -5)",
+    ],
 )
 def test_options_that_leave_no_rotation_are_unsupported(options: str) -> None:
     with pytest.raises(Unsupported):

@@ -77,6 +77,7 @@ def test_padding_on_the_left_is_felt_unless_positions_count_from_the_first_real_
     assert (model(padded, keys=keys)[:, 5:] - expected).abs().max() > 0.1
 
 
-def test_an_odd_width_is_unsupported() -> None:
-    with pytest.raises(Unsupported, match="even"):
-        sinusoidal(7)
+@pytest.mark.parametrize(("width", "base"), [(7, 10_000), (8, 0), (8, -10)])
+def test_an_odd_width_and_a_base_without_a_spectrum_are_unsupported(width: int, base: float) -> None:
+    with pytest.raises(Unsupported, match=f"got {width} and {base}"):
+        sinusoidal(width, base)

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 import torch
 
-from grape_bench.cell import Block, CostCell, Resources
+from grape_bench.cell import Block, CostCell
 from grape_bench.environment import Environment
-from grape_bench.executors import _processes, slots
+from grape_bench.executors import _processes
 from grape_bench.executors.local import Local
+from grape_bench.resources import Resources, slots
 from grape_bench.worker import Finished, Note, Protocol
 
 BLOCK = Block((CostCell(metric="forward_ms", length=16, encoding="rope"),))

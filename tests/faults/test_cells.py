@@ -36,6 +36,20 @@ def test_each_fault_stops_one_cell_and_says_why(bench) -> None:
     assert (code, len(bench.members())) == (1, 9), "a failed cell is done"
 
 
+def test_a_worker_that_is_killed_in_a_timed_block_costs_one_member(bench, wait_for) -> None:
+    bench.suite("none, rope, clamp", "none, rope, clamp", steps=4)
+    runner = bench.start()
+    wait_for(lambda: list(bench.results.glob("*/tiny.jsonl")))  # the process that looks at the machine has ended
+    wait_for(bench.workers)[0].send_signal(signal.SIGKILL)
+    assert runner.wait(timeout=120) == 1, bench.said()
+    assert "5 measured, 0 known, 0 skipped, 1 failed" in bench.said()
+    (killed,) = [one for one in bench.members() if one.status != "ok"]
+    assert (killed.status, killed.fault, killed.cell.metric) == ("failed", "killed", "forward_ms")
+    assert "SIGKILL" in killed.message
+    rest = {one.block_run for one in bench.members() if one.status == "ok" and one.cell.kind == "cost"}
+    assert len(rest) == 1, "still side by side"
+
+
 @pytest.mark.slow
 def test_a_worker_that_is_killed_costs_its_cell_alone(bench, wait_for) -> None:
     bench.suite(trained="none, rope, alibi, t5", steps=400)

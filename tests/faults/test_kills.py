@@ -1,4 +1,4 @@
-"""A runner that is killed fifty times, at moments that chance picks, and then let be."""
+"""A runner that is killed, once and fifty times, at moments that chance picks, and then let be."""
 
 import os
 import random
@@ -14,6 +14,24 @@ KILLS = 50
 def outcomes(members) -> dict:
     """What became of each cell: its status and, of a training, its scores, which depend on its seed alone."""
     return {one.id: (one.status, getattr(one.reading, "scores", None)) for one in members}
+
+
+def test_after_a_kill_the_next_run_does_only_what_is_missing(bench, wait_for) -> None:
+    bench.suite("none, rope", "none, rope", seeds=4, steps=30)
+    runner = bench.start()
+    wait_for(lambda: sum(one.cell.kind == "accuracy" for one in bench.members()) >= 2)
+    os.kill(runner.pid, signal.SIGKILL)
+    runner.wait()
+    wait_for(lambda: not bench.alive(), seconds=10)  # workers end with their runner
+    done = {one.id for one in bench.members()}
+    assert 4 <= len(done) < 10, "in the middle"
+
+    code, said = bench.run()
+    assert code == 0, said
+    assert f"{10 - len(done)} measured, {len(done)} known" in said
+    after = bench.members()
+    assert len({one.id for one in after}) == len(after) == 2 + 8
+    assert len({one.reading.data_sha for one in after if one.cell.kind == "accuracy"}) == 4, "one a seed"
 
 
 @pytest.mark.slow

@@ -78,6 +78,12 @@ def test_a_page_that_loads_what_we_do_not_have_is_refused(tmp_path):
         make_offline(tmp_path)
 
 
+def test_a_page_without_what_ours_extends_is_refused(tmp_path):
+    (tmp_path / "index.html").write_text('<script src="https://example.org/md5.js"></script>')
+    with pytest.raises(UserError, match="loads no jquery"):
+        make_offline(tmp_path)
+
+
 def test_without_an_export_there_is_nothing_to_publish(planted, capsys):
     assert cli.main(["history", "publish"]) == 2
     assert "asv publish: " in capsys.readouterr().err

@@ -42,14 +42,21 @@ class Sandbox:
 
     def call(self, function: Callable[[], T]) -> T:
         """The result of a call that is quick and runs no program."""
+        try:
+            result, spent = self._timed(function)
+            if spent >= LIMIT_S:  # a busy neighbour doubles CPU time as well
+                result, spent = self._timed(function)
+            assert spent < LIMIT_S, f"it took {spent:.1f} s"
+            return result
+        finally:
+            assert not self.acts
+
+    def _timed(self, function: Callable[[], T]) -> tuple[T, float]:
         start, self.inside = time.process_time(), True
         try:
-            return function()
+            return function(), time.process_time() - start
         finally:
             self.inside = False
-            spent = time.process_time() - start
-            assert spent < LIMIT_S, f"it took {spent:.1f} s"
-            assert not self.acts
 
     def command(self, *words: str) -> tuple[int, str, str]:
         """Exit code, output and errors, written as a terminal takes them."""

@@ -163,17 +163,13 @@ def repacked(data: bytes, seed: int) -> bytes:
     chance = random.Random(seed)
     if chance.random() < 0.3:
         at = chance.randrange(len(data))
-        return (
-            data[:at] + chance.choice([b"", b"\0" * 9, os.urandom(0) + bytes([chance.randrange(256)])]) + data[at + 1 :]
-        )
+        return data[:at] + chance.choice([b"", b"\0" * 9, bytes([chance.randrange(256)])]) + data[at + 1 :]
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
     name = chance.choice(list(files))
     match chance.randrange(4):
         case 0:
-            files[chance.choice(["../../x", "/etc/x", "records/..", "x" * 70_000, "records/\u202e.jsonl"])[:60_000]] = (
-                b"x"
-            )
+            files[chance.choice(["../../x", "/etc/x", "records/..", "x" * 60_000, "records/\u202e.jsonl"])] = b"x"
         case 1:
             files[name] = mutated(files[name], chance) if name.endswith("json") else chance.choice(RAW)
         case 2 if name.startswith("records"):
@@ -224,7 +220,7 @@ def test_a_bundle_that_unpacks_to_gigabytes_is_refused(sandbox, whole) -> None:
         files = {name: archive.read(name) for name in archive.namelist()}
     files["report.md"] = b"0" * (2**28 + 1)
     Path("bomb.zip").write_bytes(packed(files))
-    assert "report.md holds more than 256 MiB" in sandbox.call(lambda: validate(Path("bomb.zip")))
+    assert "it holds more than 256 MiB" in sandbox.call(lambda: validate(Path("bomb.zip")))
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])

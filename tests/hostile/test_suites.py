@@ -113,7 +113,11 @@ def _blocks(path: Path) -> list[Block]:
 
 HEAD = "title: Large\nencodings: [none, rope]\n"
 GRID = HEAD + "cost:\n  - {{lengths: {}, batch: {}, metrics: [forward_ms]}}"
+GOOD = "- {lengths: [8], metrics: [forward_ms]}\n"
 STRANGE = "- {lengths: [8], metrics: [forward_ms], encodings: [ropf]}\n"
+DECODING = "title: x\nencodings: [dynamic_ntk]\ncost:\n- {{lengths: {}, batch: {}, metrics: [decode_ms]}}\n"
+SKIP = "skips:\n- {only: [encoding=dynamic_ntk], reason: r}\n"
+COMMENT = "# grape-bench: ignore[GB121] meant\n"
 CLAIM = "- {id: a, says: b, relation: above, metric: forward_ms, encodings: [rope], against: [nome]}\n"
 
 
@@ -137,7 +141,10 @@ LARGE = {
     "a number": f"title: x\nseeds: [{'9' * 60_000}]",
     "a comment": "#" * 2**21,
     "sums": f"{HEAD}baseline: {'none + ' * 8000}none",
-    "claims": f"{HEAD}cost:\n- {{lengths: [8], metrics: [forward_ms]}}\nclaims:\n{CLAIM * 600}",
+    "filters": f"{HEAD}cost:\n{GOOD}skips:\n- {{only: [{numbered('length=', 4000)}], reason: r}}",
+    "skips of many cells": f"{DECODING.format(list(range(1, 51)), list(range(1, 101)))}{SKIP}",
+    "comments": f"{HEAD}cost:\n{GOOD}{COMMENT * 1500}",
+    "claims": f"{HEAD}cost:\n{GOOD}claims:\n{CLAIM * 600}",
 }
 
 

@@ -1,10 +1,13 @@
 """`grape-bench check` on the command line: its forms, its exit codes, and what it explains."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from grape_bench import cli
 from grape_bench.cli import main
 from grape_bench.origin import VARIABLE
 
@@ -32,7 +35,15 @@ def test_text_has_the_findings_and_a_line_for_each_suite(capsys: pytest.CaptureF
     first, remedy, count, good = capsys.readouterr().out.splitlines()
     assert first.startswith("unwise.yaml:2: warning GB103 rows 64 to 127 of learned")
     assert remedy.startswith("    remedy: ")
-    assert (count, good) == ("unwise.yaml: 1 finding, 2 cells in 2 blocks", "good.yaml: ok, 1 cells in 1 blocks")
+    assert (count, good) == ("unwise.yaml: 1 finding, 2 cells in 2 blocks", "good.yaml: ok, 1 cell in 1 block")
+
+
+def test_a_check_loads_no_library_of_arrays() -> None:
+    code = (
+        f"import sys; sys.path.insert(0, {str(Path(cli.__file__).parents[1])!r}); from grape_bench.cli import main; "
+        "main(['check', 'unwise.yaml']); assert not {'torch', 'numpy', 'scipy', 'matplotlib'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_json_is_one_document_for_all_suites(capsys: pytest.CaptureFixture[str]) -> None:

@@ -39,9 +39,6 @@ def test_further_example_inputs_are_handed_on_and_set_the_batch():
             seen.append(tokens.shape[0])
             return super().forward(tokens, positions, mask, past)
 
-        def embed(self, tokens, positions):
-            return super().embed(tokens, positions)
-
     example = {"tokens": torch.tensor([[40], [47], [3]]), "style": torch.zeros(3, 1)}
     assert checkup((Styled(Rotary), example)).findings == ()
     assert set(seen) == {3}

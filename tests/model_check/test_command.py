@@ -43,6 +43,12 @@ def test_a_module_or_a_file_names_a_factory(place, ending, capsys):
     assert "a word of its own" in said.err
 
 
+def test_a_file_may_be_called_as_a_module_that_is_loaded(place, capsys):
+    Path("copy.py").write_text(f"from {place} import good as mine\n", encoding="utf-8")
+    assert main(["check", "--model", "copy.py:mine"]) == 0
+    assert "copy.py:mine: 0 findings" in capsys.readouterr().out
+
+
 def test_a_finding_is_exit_code_1_with_its_module(place, capsys):
     assert main(["check", "--model", f"{place}:doubled"]) == 1
     first, remedy, *_ = capsys.readouterr().out.splitlines()

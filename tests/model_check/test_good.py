@@ -94,6 +94,7 @@ def test_nothing_of_the_hooks_stays_on_a_model():
     [
         (7, "the factory returned int"),
         (nn.Linear(WIDTH, WIDTH), "the model's tokens are not known"),
+        ((nn.Linear(WIDTH, WIDTH), {}), "the model's tokens are not known"),
         (
             (nn.Linear(WIDTH, WIDTH), torch.zeros(1, 4, dtype=torch.long)),
             "the model raised on tokens: RuntimeError",

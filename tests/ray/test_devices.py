@@ -6,8 +6,8 @@ import pytest
 
 pytest.importorskip("ray", reason="Ray is not installed; `tox -e ray` brings it")
 
-from grape_bench.cell import Resources
 from grape_bench.executors import _cluster as cluster
+from grape_bench.resources import Resources
 
 Nodes = list[dict[str, Any]]
 HEAD = {"NodeID": "head", "Alive": True, "Resources": {"memory": 1e9}}

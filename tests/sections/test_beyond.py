@@ -6,8 +6,9 @@ import statistics
 import pytest
 
 from grape_bench.cell import AccuracyCell
-from grape_bench.record import AccuracyReading, CurvePoint, Score
+from grape_bench.record import AccuracyReading, CurvePoint
 from grape_bench.registry import Registry
+from grape_bench.score import Score
 from grape_bench.sections.learning import learning
 from grape_bench.sections.ranking import ranking
 from grape_bench.suite import Suite
