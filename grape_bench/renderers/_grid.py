@@ -1,10 +1,13 @@
 """A table as HTML, which can be read without the script of the page."""
 
 import html
+import re
 from collections.abc import Iterator
 
 from grape_bench.printable import printable
 from grape_bench.table import Entry, Row, Table
+
+_INTERVAL = re.compile(r"\[[^\]]*\]")
 
 
 def escape(text: str) -> str:
@@ -69,5 +72,6 @@ def _cell(entry: Entry, tag: str = "td") -> str:
     text = escape(entry.text)
     if entry.behind:
         text = f'<a class="unfold" href="#{entry.behind.id}">{text}</a>'
-    note = f"<small>{escape(entry.note)}</small>" if entry.note else ""
+    whole = _INTERVAL.sub(lambda found: found[0].replace(" ", "&nbsp;"), escape(entry.note))  # notes may wrap
+    note = f"<small>{whole}</small>" if entry.note else ""
     return f"<{tag}{kind}>{text}{note}</{tag[:2]}>"

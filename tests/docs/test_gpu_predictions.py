@@ -1,6 +1,6 @@
 """The figures of docs/gpu-predictions.md are those of scripts/gpu_predictions.py, and some of them come out by hand."""
 
-import importlib.util
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -10,13 +10,8 @@ HOME = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
-def predictions() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("gpu_predictions", HOME / "scripts" / "gpu_predictions.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def predictions(script: Callable[[str], ModuleType]) -> ModuleType:
+    return script("gpu_predictions")
 
 
 def test_the_page_has_the_figures_of_the_suites(predictions: ModuleType) -> None:
