@@ -6,7 +6,7 @@ python scripts/findings.py --write    put them between the marks of the two page
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -92,7 +92,7 @@ def _claims(found: Iterable[Finding]) -> str:
         [one.verdict.claim.id, escape(one.verdict.claim.says), f"**{one.verdict.word}**", _why(one), _link(one.suite)]
         for one in found
     ]
-    return tabulate(rows, ["claim", "in words", "verdict", "rests on", "suite"], "pipe", disable_numparse=True)
+    return _markdown(rows, ["claim", "in words", "verdict", "rests on", "suite"])
 
 
 def _why(found: Finding) -> str:
@@ -121,6 +121,11 @@ def _table(section: Section | None, name: str) -> Table:
     return next(one for one in section.pieces if isinstance(one, Table) and one.id == name)
 
 
+def _markdown(rows: Iterable[Sequence[str]], columns: Sequence[str]) -> str:
+    """Not set in columns, since sentences would make them as wide as the longest."""
+    return "\n".join(f"| {' | '.join(row)} |" for row in (columns, ["---"] * len(columns), *rows))
+
+
 def sources() -> str:
     """The cells behind each figure of README: those of its table by row, those of its sentences by claim."""
     rows = [[f"`{name}`", where, " ".join(ids)] for name, where, ids in _cells()]
@@ -128,7 +133,7 @@ def sources() -> str:
     for quoted in in_prose((HOME / "README.md").read_text("utf-8")):
         for found, evidence in known.get(quoted, []):
             rows.append([quoted, f"{found.verdict.claim.id} of {found.suite}", " ".join(evidence.records)])
-    return tabulate(rows, ["figure", "of", "cells"], "pipe", disable_numparse=True)
+    return _markdown(rows, ["figure", "of", "cells"])
 
 
 def figures() -> dict[str, list[tuple[Finding, Evidence]]]:
