@@ -1,4 +1,4 @@
-"""The committed reports are what the committed records say, to the byte: `grape-bench report && grape-bench leaderboard`."""
+"""The committed reports come of the committed records, to the byte: `grape-bench report && grape-bench leaderboard`."""
 
 import subprocess
 import sys
