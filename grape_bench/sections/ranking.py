@@ -60,7 +60,7 @@ def ranking(view: View) -> Section | None:
 
 
 def _course(view: View, course: Course, anchor: str) -> Iterator[Piece]:
-    yield Heading(f"Ranking in {course.task}, trained at {course.train_length} tokens")
+    yield Heading(f"Ranking in {course.cell.task}, trained at {course.train_length} tokens")
     measures = _measures(course)
     last = measures[-1]
     yield _ranks(view, course, measures, f"{anchor}-ranking")
