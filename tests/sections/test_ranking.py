@@ -4,7 +4,17 @@ import pytest
 
 from grape_bench.registry import Registry
 from grape_bench.sections.ranking import ranking
+from grape_bench.suite import expand, parse
+from grape_bench.table import Heading
 from grape_bench.view import View
+
+REGIMES = """title: t
+encodings: [rope]
+seeds: [0]
+accuracy:
+  - {task: registers, train_length: 64, test_lengths: [64, 128]}
+  - {task: registers(extend=64), train_length: 64, test_lengths: [64, 128]}
+"""
 
 
 @pytest.fixture
@@ -26,6 +36,16 @@ def _column(table, title):
 def test_a_suite_without_accuracy_has_no_ranks(fabricated):
     cost = [one for one in fabricated.cells if one.kind == "cost"]
     assert ranking(View.of(fabricated.suite, cost, fabricated.records, Registry("metrics"))) is None
+
+
+def test_two_regimes_of_a_task_have_two_headings(make_record):
+    suite = parse(REGIMES, "t.yaml")
+    cells = expand(suite)
+    section = ranking(View.of(suite, cells, [make_record(one) for one in cells], Registry("metrics")))
+    assert [one.text for one in section.pieces if isinstance(one, Heading)] == [
+        "Ranking in registers, trained at 64 tokens",
+        "Ranking in registers(extend=64), trained at 64 tokens",
+    ]
 
 
 def test_encodings_stand_by_area_with_groups_and_ranges(make_tables):
